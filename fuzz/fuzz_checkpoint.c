@@ -15,7 +15,7 @@ struct subject {
     uint64_t offset[3];
     struct program program;
     struct machine machine;
-    uint8_t arena[ARENA_BYTES];
+    uint8_t tensor_arena[ARENA_BYTES];
 };
 
 static void subject_init(struct subject *model, struct budget *budget)
@@ -29,7 +29,8 @@ static void subject_init(struct subject *model, struct budget *budget)
         model->persistent[i] = &model->tensor[i];
     model->program =
         (struct program){.persistent = model->persistent, .persistent_offset = model->offset, .persistent_count = 3};
-    model->machine = (struct machine){.program = &model->program, .budget = budget, .arena = model->arena};
+    model->machine =
+        (struct machine){.program = &model->program, .budget = budget, .tensor_arena = model->tensor_arena};
 }
 
 static void expect(bool holds)
@@ -41,7 +42,7 @@ static void expect(bool holds)
 static bool untouched(const struct subject *model)
 {
     static const uint8_t zeros[ARENA_BYTES];
-    return memcmp(model->arena, zeros, sizeof zeros) == 0;
+    return memcmp(model->tensor_arena, zeros, sizeof zeros) == 0;
 }
 
 static plim_status load(struct budget *budget, const char *path)
@@ -53,7 +54,7 @@ static plim_status load(struct budget *budget, const char *path)
     bool whole;
     subject_init(&model, budget);
     plim_status status = checkpoint_read(&whole, &position, path, &model.machine, NULL);
-    memcpy(&iteration, model.arena + model.offset[2], sizeof iteration);
+    memcpy(&iteration, model.tensor_arena + model.offset[2], sizeof iteration);
     if (status == PLIM_OK) {
         expect(whole && iteration >= 0 && iteration <= MOST_COUNT);
         expect(position.step >= 0 && position.step <= MOST_COUNT && position.epoch >= 0 &&

@@ -7,9 +7,9 @@
 /* A value of the document is a node of a tree, of the tree made of it, and options of a layer: so many bytes each. */
 #define BYTES_A_BYTE ((uint64_t)700)
 
-static struct compile_word word_of(const struct yaml *compiled, const char *word)
+static struct compile_key word_of(const struct yaml *compiled, const char *word)
 {
-    return (struct compile_word){yaml_get(compiled, word), "config.json"};
+    return (struct compile_key){yaml_get(compiled, word), "config.json"};
 }
 
 /* As a job reads it that says nothing itself. */
@@ -17,15 +17,15 @@ static plim_status read_compiled(const struct model *model, const struct yaml *c
                                  plim_error *error)
 {
     static struct training training;
-    const struct compile_words words = {.loss = word_of(compiled, "loss"),
-                                        .loss_weights = word_of(compiled, "loss_weights"),
-                                        .metrics = word_of(compiled, "metrics"),
-                                        .weighted_metrics = word_of(compiled, "weighted_metrics")};
+    const struct compile_keys keys = {.loss = word_of(compiled, "loss"),
+                                      .loss_weights = word_of(compiled, "loss_weights"),
+                                      .metrics = word_of(compiled, "metrics"),
+                                      .weighted_metrics = word_of(compiled, "weighted_metrics")};
     const struct yaml *optimizer = yaml_get(compiled, "optimizer");
     training = (struct training){0};
     if (optimizer)
         TRY(optimizer_read(&training.optimizer, "config.json", optimizer, error));
-    return words.loss.node ? compile_read(&training, model, arena, &words, error) : PLIM_OK;
+    return keys.loss.node ? compile_read(&training, model, arena, &keys, error) : PLIM_OK;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     arena_init(&arena, budget, TAG_PLANNER);
     plim_status status = keras_config_read(&config, &arena, "config.json", (const char *)data, bytes, &error);
     if (status == PLIM_OK)
-        status = model_read(&model, budget, "config.json", config.words, &error);
+        status = model_read(&model, budget, "config.json", config.yaml, &error);
     if (status == PLIM_OK && config.compiled)
         status = read_compiled(model, config.compiled, &arena, &error);
     model_free(model);

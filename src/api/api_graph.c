@@ -33,7 +33,7 @@ plim_status plim_graph_make(plim_graph **out, plim_budget *budget, const plim_gr
     atomic_init(&graph->references, 1);
     graph->budget = budget->inner;
     graph->training = options->training;
-    graph->words = (struct training){.seed = options->seed};
+    graph->layer_training = (struct training){.seed = options->seed};
     graph->last_weight = &graph->weight;
     graph->last_layers = &graph->layers;
     graph_init(&graph->inner, budget->inner, options->batch);

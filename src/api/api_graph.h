@@ -27,7 +27,7 @@ struct plim_graph {
     struct graph inner;
     struct budget *budget;
     bool training;
-    struct training words; /* what layers ask of a job: its seed */
+    struct training layer_training; /* what layers ask of a job: its seed */
     int columns;
     const struct tensor *input[MOST_COLUMNS]; /* so many */
     int *unnamed;                             /* numbers of layers without a name */

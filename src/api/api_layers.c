@@ -63,7 +63,7 @@ static plim_status apply(struct tensor **out, plim_graph *graph, struct plim_lay
     for (int i = 0; graph->written && i < build->weight_count; i++)
         build->weight[i].cast = NULL; /* of what it was before */
     build->iteration = graph->iteration;
-    build->training = &graph->words;
+    build->training = &graph->layer_training;
     build->fitting = graph->training;
     TRY(model_apply(out, &graph->inner, build, (struct tensor *const *)inputs, count, error));
     graph->iteration = build->iteration;

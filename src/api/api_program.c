@@ -63,7 +63,7 @@ static plim_status make_plan(struct plim_program *program, int threads, plim_err
 static plim_status check_room(const struct plim_program *program, plim_error *error)
 {
     struct budget_usage usage = budget_usage(program->budget);
-    uint64_t needs = add_most(usage.now, program->plan->arena_bytes);
+    uint64_t needs = add_most(usage.now, program->plan->tensor_arena_bytes);
     needs = add_most(needs, team_cost(program->plan->threads));
     if (needs <= usage.limit)
         return PLIM_OK;
@@ -77,7 +77,7 @@ static void fill(struct plim_program *program, int g, const struct tensor *tenso
 {
     void *data = machine_data(&program->machine, phases[g], tensor);
     if (data)
-        initializer_fill(data, tensor->type, shape_count(&tensor->shape), first, program->graph[g]->words.seed,
+        initializer_fill(data, tensor->type, shape_count(&tensor->shape), first, program->graph[g]->layer_training.seed,
                          tensor->name);
 }
 

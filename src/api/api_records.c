@@ -24,7 +24,7 @@ static bool tell(void *context, uint64_t done, uint64_t total)
 static plim_status count_records(int64_t *records, struct budget *budget, const char *path, plim_error *error)
 {
     struct record_index *index;
-    TRY(record_index_open(&index, budget, path, NULL, RECORD_INDEX_SLOTS, error));
+    TRY(record_index_open(&index, budget, path, NULL, RECORD_INDEX_FRAMES, error));
     *records = record_index_count(index);
     record_index_close(index);
     return PLIM_OK;

@@ -52,7 +52,7 @@ struct plim_job {
 
     struct job_data train, validation;
     struct model *model;
-    struct yaml *model_words;          /* of a model from a model file: its layers as job-file YAML; else NULL */
+    struct yaml *model_yaml;           /* of a model from a model file: its layers as job-file YAML; else NULL */
     const char *model_weights;         /* the file that contains the model's weights, or NULL */
     bool model_only;                   /* the path is that of a model file: without data and training */
     const char *lacks, *lacks_example; /* a missing part that training needs and a summary does not; or NULL */

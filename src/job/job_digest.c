@@ -122,7 +122,7 @@ void job_digest(char out[65], const struct plim_job *job)
     const struct yaml *train = yaml_get(job->yaml, "train");
     sha256_init(&sha);
     add_node(&sha, yaml_get(job->yaml, "seed"));
-    add_node(&sha, job->model_words ? job->model_words : yaml_get(job->yaml, "model"));
+    add_node(&sha, job->model_yaml ? job->model_yaml : yaml_get(job->yaml, "model"));
     add_compiled(&sha, job, train);
     add_node(&sha, yaml_get(train, "class_weight"));
     add_node(&sha, yaml_get(train, "steps_per_epoch"));

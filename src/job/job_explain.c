@@ -128,7 +128,7 @@ static void plan_json(struct text *out, const struct plim_job *job)
     json_end_object(&json);
     json_end_array(&json);
     json_double(&json, "plan_seconds", job->plan_seconds);
-    json_uint(&json, "arena_bytes", figures->arena_bytes);
+    json_uint(&json, "arena_bytes", figures->tensor_arena_bytes);
     json_uint(&json, "arena_max_live_bytes", figures->live_bytes);
     json_uint(&json, "arena_packed_bytes", figures->packed_bytes);
     json_int(&json, "plain_kernels", figures->reference_kernels);

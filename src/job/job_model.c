@@ -9,30 +9,30 @@
 
 #include "model/keras/model_file.h"
 
-struct model_words {
+struct model_keys {
     const char *file, *weights;
 };
 
 static const struct setting model_settings[] = {
-    {"file", SETTING_WORD, offsetof(struct model_words, file), 0},
-    {"weights", SETTING_WORD, offsetof(struct model_words, weights), 0},
+    {"file", SETTING_WORD, offsetof(struct model_keys, file), 0},
+    {"weights", SETTING_WORD, offsetof(struct model_keys, weights), 0},
 };
 
 plim_status job_model_file(struct plim_job *job, const char *path, plim_error *error)
 {
     bool keras;
-    TRY(model_file_read(&job->model, &job->model_words, &keras, &job->arena, path, error));
+    TRY(model_file_read(&job->model, &job->model_yaml, &keras, &job->arena, path, error));
     if (keras)
         job->model_weights = path;
     return PLIM_OK;
 }
 
-static plim_status read_file(struct plim_job *job, const struct yaml *node, const struct model_words *words,
+static plim_status read_file(struct plim_job *job, const struct yaml *node, const struct model_keys *keys,
                              plim_error *error)
 {
     bool exists;
-    const char *path = job_path(job, words->file), *weights = words->weights ? job_path(job, words->weights) : NULL;
-    if (!path || (words->weights && !weights))
+    const char *path = job_path(job, keys->file), *weights = keys->weights ? job_path(job, keys->weights) : NULL;
+    if (!path || (keys->weights && !weights))
         return arena_refused(&job->arena, error);
     TRY(file_exists(&exists, path, error));
     if (!exists)
@@ -46,13 +46,13 @@ static plim_status read_file(struct plim_job *job, const struct yaml *node, cons
 
 plim_status job_model_read(struct plim_job *job, const struct yaml *node, plim_error *error)
 {
-    struct model_words words = {0};
+    struct model_keys keys = {0};
     if (node->kind == YAML_SCALAR && !node->is_null)
-        words.file = node->text;
+        keys.file = node->text;
     else if (node->kind == YAML_MAP && yaml_get(node, "file"))
-        TRY(settings_read(&words, model_settings, COUNT(model_settings), job->path, node, error));
-    if (words.file)
-        return read_file(job, node, &words, error);
+        TRY(settings_read(&keys, model_settings, COUNT(model_settings), job->path, node, error));
+    if (keys.file)
+        return read_file(job, node, &keys, error);
     return model_read(&job->model, job->budget, job->path, node, error);
 }
 

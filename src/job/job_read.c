@@ -26,7 +26,7 @@ static const struct setting top_settings[] = {
     {"train", SETTING_NODE, offsetof(struct top, train), 0},
 };
 
-struct train_words {
+struct train_keys {
     const struct yaml *optimizer, *metrics, *weighted_metrics, *callbacks, *loss, *loss_weights, *class_weight;
     const struct yaml *precision, *policy;
     const char *save_weights, *load_weights;
@@ -34,29 +34,29 @@ struct train_words {
 };
 
 static const struct setting train_settings[] = {
-    {"optimizer", SETTING_NODE, offsetof(struct train_words, optimizer), 0},
-    {"loss", SETTING_NODE, offsetof(struct train_words, loss), 0},
-    {"loss_weights", SETTING_NODE, offsetof(struct train_words, loss_weights), 0},
-    {"class_weight", SETTING_NODE, offsetof(struct train_words, class_weight), 0},
-    {"metrics", SETTING_NODE, offsetof(struct train_words, metrics), 0},
-    {"weighted_metrics", SETTING_NODE, offsetof(struct train_words, weighted_metrics), 0},
-    {"callbacks", SETTING_NODE, offsetof(struct train_words, callbacks), 0},
-    {"precision", SETTING_NODE, offsetof(struct train_words, precision), 0},
-    {"policy", SETTING_NODE, offsetof(struct train_words, policy), 0}, /* Keras's word for it */
-    {"epochs", SETTING_WHOLE, offsetof(struct train_words, epochs), 1},
-    {"steps_per_epoch", SETTING_WHOLE, offsetof(struct train_words, steps_per_epoch), 1},
-    {"validation_steps", SETTING_WHOLE, offsetof(struct train_words, validation_steps), 1},
-    {"save_weights", SETTING_WORD, offsetof(struct train_words, save_weights), 0},
-    {"load_weights", SETTING_WORD, offsetof(struct train_words, load_weights), 0},
+    {"optimizer", SETTING_NODE, offsetof(struct train_keys, optimizer), 0},
+    {"loss", SETTING_NODE, offsetof(struct train_keys, loss), 0},
+    {"loss_weights", SETTING_NODE, offsetof(struct train_keys, loss_weights), 0},
+    {"class_weight", SETTING_NODE, offsetof(struct train_keys, class_weight), 0},
+    {"metrics", SETTING_NODE, offsetof(struct train_keys, metrics), 0},
+    {"weighted_metrics", SETTING_NODE, offsetof(struct train_keys, weighted_metrics), 0},
+    {"callbacks", SETTING_NODE, offsetof(struct train_keys, callbacks), 0},
+    {"precision", SETTING_NODE, offsetof(struct train_keys, precision), 0},
+    {"policy", SETTING_NODE, offsetof(struct train_keys, policy), 0}, /* Keras's word for it */
+    {"epochs", SETTING_WHOLE, offsetof(struct train_keys, epochs), 1},
+    {"steps_per_epoch", SETTING_WHOLE, offsetof(struct train_keys, steps_per_epoch), 1},
+    {"validation_steps", SETTING_WHOLE, offsetof(struct train_keys, validation_steps), 1},
+    {"save_weights", SETTING_WORD, offsetof(struct train_keys, save_weights), 0},
+    {"load_weights", SETTING_WORD, offsetof(struct train_keys, load_weights), 0},
 };
 
-struct data_words {
+struct data_keys {
     const struct yaml *train, *validation;
 };
 
 static const struct setting data_settings[] = {
-    {"train", SETTING_NODE, offsetof(struct data_words, train), 0},
-    {"validation", SETTING_NODE, offsetof(struct data_words, validation), 0},
+    {"train", SETTING_NODE, offsetof(struct data_keys, train), 0},
+    {"validation", SETTING_NODE, offsetof(struct data_keys, validation), 0},
 };
 
 static plim_status missing(const struct plim_job *job, const char *word, const char *example, plim_error *error)
@@ -151,18 +151,18 @@ static plim_status read_checkpoint(struct plim_job *job, const struct yaml *valu
     struct {
         int64_t every;
         const char *path;
-    } words = {0};
+    } keys = {0};
     const struct setting settings[] = {{"every", SETTING_WHOLE, 0, 1}, {"path", SETTING_WORD, sizeof(int64_t), 0}};
     if (value->kind == YAML_SCALAR && strcmp(value->text, "none") == 0) {
         job->options.checkpoint_folder = NULL;
         return PLIM_OK;
     }
     if (value->kind == YAML_SCALAR)
-        TRY(setting_value(&words.every, &settings[0], job->path, value, error));
+        TRY(setting_value(&keys.every, &settings[0], job->path, value, error));
     else
-        TRY(settings_read(&words, settings, COUNT(settings), job->path, value, error));
-    job->options.checkpoint_every = words.every;
-    return words.path ? take_path(&job->options.checkpoint_folder, job, words.path, error) : PLIM_OK;
+        TRY(settings_read(&keys, settings, COUNT(settings), job->path, value, error));
+    job->options.checkpoint_every = keys.every;
+    return keys.path ? take_path(&job->options.checkpoint_folder, job, keys.path, error) : PLIM_OK;
 }
 
 static plim_status read_callbacks(struct plim_job *job, const struct yaml *list, plim_error *error)
@@ -192,26 +192,26 @@ static plim_status read_policy(struct plim_job *job, const struct yaml *word, pl
 }
 
 /* What the job says, or else the model's file. */
-static struct compile_word compile_word(const struct plim_job *job, const struct yaml *said, const char *word,
-                                        bool of_file)
+static struct compile_key compile_key(const struct plim_job *job, const struct yaml *said, const char *word,
+                                      bool of_file)
 {
     const struct yaml *compiled = job->model->compiled;
     if (said || !compiled || !of_file)
-        return (struct compile_word){said, job->path};
-    return (struct compile_word){yaml_get(compiled, word), job->model->job};
+        return (struct compile_key){said, job->path};
+    return (struct compile_key){yaml_get(compiled, word), job->model->job};
 }
 
 static plim_status read_train(struct plim_job *job, const struct yaml *yaml, plim_error *error)
 {
-    struct train_words words = {.epochs = 1};
-    TRY(settings_read(&words, train_settings, COUNT(train_settings), job->path, yaml, error));
-    const struct compile_word optimizer = compile_word(job, words.optimizer, "optimizer", true);
-    const struct compile_words compile = {
-        .loss = compile_word(job, words.loss, "loss", true),
-        .loss_weights = compile_word(job, words.loss_weights, "loss_weights", !words.loss),
-        .metrics = compile_word(job, words.metrics, "metrics", !words.loss),
-        .weighted_metrics = compile_word(job, words.weighted_metrics, "weighted_metrics", !words.loss),
-        .class_weight = {words.class_weight, job->path},
+    struct train_keys keys = {.epochs = 1};
+    TRY(settings_read(&keys, train_settings, COUNT(train_settings), job->path, yaml, error));
+    const struct compile_key optimizer = compile_key(job, keys.optimizer, "optimizer", true);
+    const struct compile_keys compile = {
+        .loss = compile_key(job, keys.loss, "loss", true),
+        .loss_weights = compile_key(job, keys.loss_weights, "loss_weights", !keys.loss),
+        .metrics = compile_key(job, keys.metrics, "metrics", !keys.loss),
+        .weighted_metrics = compile_key(job, keys.weighted_metrics, "weighted_metrics", !keys.loss),
+        .class_weight = {keys.class_weight, job->path},
     };
     if (!compile.loss.node)
         return missing(job, "train.loss", "train: {loss: sparse_categorical_crossentropy}", error);
@@ -219,14 +219,14 @@ static plim_status read_train(struct plim_job *job, const struct yaml *yaml, pli
         return missing(job, "train.optimizer", "train: {optimizer: adam}", error);
     TRY(compile_read(&job->training, job->model, &job->arena, &compile, error));
     TRY(optimizer_read(&job->training.optimizer, optimizer.job, optimizer.node, error));
-    if (words.callbacks)
-        TRY(read_callbacks(job, words.callbacks, error));
-    TRY(read_policy(job, words.precision ? words.precision : words.policy, error));
-    job->options.epochs = words.epochs;
-    job->options.steps_per_epoch = words.steps_per_epoch;
-    job->options.validation_steps = words.validation_steps;
-    TRY(take_path(&job->options.save_weights, job, words.save_weights, error));
-    return take_path(&job->options.load_weights, job, words.load_weights, error);
+    if (keys.callbacks)
+        TRY(read_callbacks(job, keys.callbacks, error));
+    TRY(read_policy(job, keys.precision ? keys.precision : keys.policy, error));
+    job->options.epochs = keys.epochs;
+    job->options.steps_per_epoch = keys.steps_per_epoch;
+    job->options.validation_steps = keys.validation_steps;
+    TRY(take_path(&job->options.save_weights, job, keys.save_weights, error));
+    return take_path(&job->options.load_weights, job, keys.load_weights, error);
 }
 
 /* ---- the whole ---- */
@@ -435,7 +435,7 @@ static plim_status read_places(struct plim_job *job, const struct top *top, cons
 }
 
 /* The first of them. */
-static void note_missing(struct plim_job *job, const struct top *top, const struct data_words *data)
+static void note_missing(struct plim_job *job, const struct top *top, const struct data_keys *data)
 {
     const struct {
         bool there;
@@ -453,7 +453,7 @@ static void note_missing(struct plim_job *job, const struct top *top, const stru
 plim_status job_read(struct plim_job *job, const plim_job_options *options, plim_error *error)
 {
     struct top top = {.seed = 0};
-    struct data_words data = {0};
+    struct data_keys data = {0};
     job->data_only |= options->data_only;
     job->model_only = !job->data_only && !job->made_text && job_is_model(job);
     job->verb = options->command ? arena_string(&job->arena, options->command) : "train";

@@ -77,7 +77,7 @@ static struct tensor *input_of(struct graph *graph, const struct use *use, int i
 bool layer_trainable(const struct layer *layer)
 {
     for (; layer; layer = layer->outer)
-        if (!((const struct layer_words *)layer->options)->trainable)
+        if (!((const struct layer_keys *)layer->options)->trainable)
             return false;
     return true;
 }

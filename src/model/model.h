@@ -68,7 +68,7 @@ struct layer_type {
        ...}. NULL: all weights are in the layer's own group. */
     const char *const *saved_groups;
     int saved_before;     /* number of other layers' weights that precede the layer's own in its group of those files */
-    size_t options_bytes; /* size of the options, a struct that begins with struct layer_words */
+    size_t options_bytes; /* size of the options, a struct that begins with struct layer_keys */
     const struct model_option *option; /* table of the layer's own options (layers/layer_options.h) */
     int option_count;
     bool scalar_first;    /* of a layer with merge: a scalar is its first option, not its input (LSTM: 64) */
@@ -373,16 +373,16 @@ bool is_layer_state(const char *name);
 
 /* compile.c: the arguments of Keras's compile(). Each one applies to the only output or to all outputs, or is a list,
    or a map by output. */
-struct compile_word {
+struct compile_key {
     const struct yaml *node; /* NULL: not given */
     const char *job;         /* file name, for the places in error messages */
 };
-struct compile_words {
-    struct compile_word loss, loss_weights, metrics, weighted_metrics;
-    struct compile_word class_weight; /* argument of fit(): {0: 1.5, 3: 0.5} */
+struct compile_keys {
+    struct compile_key loss, loss_weights, metrics, weighted_metrics;
+    struct compile_key class_weight; /* argument of fit(): {0: 1.5, 3: 0.5} */
 };
 plim_status compile_read(struct training *out, const struct model *model, struct arena *arena,
-                         const struct compile_words *words, plim_error *error);
+                         const struct compile_keys *keys, plim_error *error);
 
 /* keras_paths.c: the paths of weights in .keras files. model_saved_paths: the group of each layer, by its index in
    model->layer. weight_saved_path: the path of one weight. */

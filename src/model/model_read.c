@@ -33,25 +33,25 @@ void entry_place(char out[256], const struct model_reader *reader, const struct 
 
 /* ---- names ---- */
 
-static int name_slot(const struct scope *scope, const char *name)
+static int name_place(const struct scope *scope, const char *name)
 {
-    int slot = (int)(fnv1a_text(name) & (uint64_t)(scope->slot_count - 1));
-    while (scope->slots[slot] && strcmp(scope->entry[scope->slots[slot] - 1].name, name) != 0)
-        slot = (slot + 1) & (scope->slot_count - 1);
-    return slot;
+    int at = (int)(fnv1a_text(name) & (uint64_t)(scope->name_table_size - 1));
+    while (scope->name_table[at] && strcmp(scope->entry[scope->name_table[at] - 1].name, name) != 0)
+        at = (at + 1) & (scope->name_table_size - 1);
+    return at;
 }
 
 int scope_find(const struct scope *scope, const char *name)
 {
-    return scope->slots[name_slot(scope, name)] - 1;
+    return scope->name_table[name_place(scope, name)] - 1;
 }
 
 bool scope_add_name(struct scope *scope, int entry)
 {
-    int slot = name_slot(scope, scope->entry[entry].name);
-    if (scope->slots[slot])
+    int at = name_place(scope, scope->entry[entry].name);
+    if (scope->name_table[at])
         return false;
-    scope->slots[slot] = entry + 1;
+    scope->name_table[at] = entry + 1;
     return true;
 }
 
@@ -163,12 +163,12 @@ static const char *class_inside(struct model_reader *reader, struct scope *scope
 static plim_status name_inside(struct model_reader *reader, struct scope *scope, const struct entry *entry, int type)
 {
     struct layer *layer = entry->layer;
-    struct layer_words *words = layer->options;
+    struct layer_keys *keys = layer->options;
     struct arena *arena = &reader->model->arena;
     const char *class = class_inside(reader, scope, layer->type->snake, type);
     layer->saved_part = class ? arena_format(arena, "%s%s", scope->group, class) : NULL;
-    words->name = arena_format(arena, "%s%s", scope->prefix, entry->name);
-    if (!layer->saved_part || !words->name)
+    keys->name = arena_format(arena, "%s%s", scope->prefix, entry->name);
+    if (!layer->saved_part || !keys->name)
         return reader_no_room(reader);
     layer->outer = reader->outer;
     layer->next_inner = reader->model->inner;
@@ -188,10 +188,10 @@ static plim_status define_layer(struct model_reader *reader, struct scope *scope
     layer->column = entry->column;
     layer->origin = entry->origin || !options ? entry->origin : yaml_origin(options);
     TRY(read_options(layer, model, type, options, reader->error));
-    struct layer_words *words = layer->options;
-    entry->inputs = words->inputs;
-    words->trainable = words->trainable && !scope->frozen;
-    TRY(name_entry(reader, scope, entry, words->name, layer->type->snake, &reader->unnamed[type]));
+    struct layer_keys *keys = layer->options;
+    entry->inputs = keys->inputs;
+    keys->trainable = keys->trainable && !scope->frozen;
+    TRY(name_entry(reader, scope, entry, keys->name, layer->type->snake, &reader->unnamed[type]));
     if (reader->outer)
         return name_inside(reader, scope, entry, type);
     layer->name =
@@ -224,10 +224,10 @@ plim_status layer_read_inner(struct layer **out, struct layer *outer, const stru
     inner->column = entry->column;
     inner->origin = yaml_origin(entry);
     TRY(read_options(inner, model, type, map ? entry->first : NULL, error));
-    struct layer_words *words = inner->options;
-    if (words->name && !is_layer_name(words->name))
+    struct layer_keys *keys = inner->options;
+    if (keys->name && !is_layer_name(keys->name))
         return fail_at(error, PLIM_BAD_JOB, where, "name: '%s' is empty, or has a '/' or a control character",
-                       words->name);
+                       keys->name);
     inner->next_inner = model->inner;
     *out = model->inner = inner;
     return PLIM_OK;
@@ -236,7 +236,7 @@ plim_status layer_read_inner(struct layer **out, struct layer *outer, const stru
 plim_status layer_name_inner(struct layer *inner, struct layer *const *before, int count, const char *group,
                              plim_error *error)
 {
-    struct layer_words *words = inner->options;
+    struct layer_keys *keys = inner->options;
     struct arena *arena = &inner->model->arena;
     char where[256];
     int same = 0;
@@ -244,13 +244,13 @@ plim_status layer_name_inner(struct layer *inner, struct layer *const *before, i
         same += before[i]->type == inner->type;
     const char *class = same ? arena_format(arena, "%s_%d", inner->type->snake, same) : inner->type->snake;
     inner->saved_part = class ? arena_format(arena, "%s%s", group, class) : NULL;
-    const char *name = words->name ? words->name : class;
+    const char *name = keys->name ? keys->name : class;
     if (!inner->saved_part || !name)
         return arena_refused(arena, error);
-    words->name = name;
+    keys->name = name;
     layer_place(where, inner);
     for (int i = 0; i < count; i++)
-        if (strcmp(((const struct layer_words *)before[i]->options)->name, name) == 0)
+        if (strcmp(((const struct layer_keys *)before[i]->options)->name, name) == 0)
             return fail_at(error, PLIM_BAD_JOB, where, "%s: two layers are named '%s'", inner->outer->type->name, name);
     return PLIM_OK;
 }
@@ -323,37 +323,37 @@ static plim_status define_model(struct model_reader *reader, struct scope *scope
 /* `- encoder`, `- encoder: b`, `- encoder: {inputs: b, name: second}`: a layer above, once more;
    `- Use: {layer: encoder, inputs: b}`: the same for one that is named as a class is.
    `- tokens: {inputs: x, reverse: true}`: a ReversibleEmbedding back to its vocabulary. */
-struct use_words {
+struct use_keys {
     const char *layer, *name;
     const struct yaml *inputs;
     bool reverse;
 };
 
 static const struct setting use_settings[] = {
-    {"inputs", SETTING_NODE, offsetof(struct use_words, inputs), 0},
-    {"name", SETTING_WORD, offsetof(struct use_words, name), 0},
-    {"reverse", SETTING_BOOL, offsetof(struct use_words, reverse), 0},
-    {"layer", SETTING_WORD, offsetof(struct use_words, layer), 0},
+    {"inputs", SETTING_NODE, offsetof(struct use_keys, inputs), 0},
+    {"name", SETTING_WORD, offsetof(struct use_keys, name), 0},
+    {"reverse", SETTING_BOOL, offsetof(struct use_keys, reverse), 0},
+    {"layer", SETTING_WORD, offsetof(struct use_keys, layer), 0},
 };
 #define WITHOUT_LAYER 3 /* the first so many of them: the layer was the entry's word */
 
 static plim_status add_use(struct model_reader *reader, struct scope *scope, struct entry *entry, int defined,
-                           const struct use_words *words)
+                           const struct use_keys *keys)
 {
     struct entry *first = &scope->entry[scope->entry[defined].definition];
     char where[256];
     entry_place(where, reader, entry);
-    if (words->reverse && !(first->layer && first->layer->type->reverses))
+    if (keys->reverse && !(first->layer && first->layer->type->reverses))
         return hint(reader->error,
                     fail_at(reader->error, PLIM_BAD_JOB, where, "reverse: layer '%s' has none", first->name),
                     "a ReversibleEmbedding has");
-    entry->reverse = words->reverse;
+    entry->reverse = keys->reverse;
     entry->definition = first->definition;
     entry->node = ++first->again;
     entry->layer = first->layer;
     entry->inside = first->inside;
-    entry->inputs = words->inputs;
-    const char *name = words->name;
+    entry->inputs = keys->inputs;
+    const char *name = keys->name;
     if (!name && !(name = arena_format(&reader->model->arena, "%s:%d", first->name, entry->node)))
         return reader_no_room(reader);
     return name_entry(reader, scope, entry, name, "", NULL);
@@ -362,29 +362,29 @@ static plim_status add_use(struct model_reader *reader, struct scope *scope, str
 static plim_status use_again(struct model_reader *reader, struct scope *scope, struct entry *entry, int defined,
                              const struct yaml *yaml)
 {
-    struct use_words words = {0};
+    struct use_keys keys = {0};
     if (yaml && yaml->kind == YAML_MAP)
-        TRY(settings_read(&words, use_settings, WITHOUT_LAYER, reader->model->job, yaml, reader->error));
+        TRY(settings_read(&keys, use_settings, WITHOUT_LAYER, reader->model->job, yaml, reader->error));
     else if (yaml && !(yaml->kind == YAML_SCALAR && yaml->is_null))
-        words.inputs = yaml;
-    return add_use(reader, scope, entry, defined, &words);
+        keys.inputs = yaml;
+    return add_use(reader, scope, entry, defined, &keys);
 }
 
 static plim_status use_named(struct model_reader *reader, struct scope *scope, struct entry *entry,
                              const struct yaml *yaml)
 {
-    struct use_words words = {0};
+    struct use_keys keys = {0};
     char where[256];
     entry_place(where, reader, entry);
     if (yaml && yaml->kind == YAML_MAP)
-        TRY(settings_read(&words, use_settings, COUNT(use_settings), reader->model->job, yaml, reader->error));
-    if (!words.layer)
+        TRY(settings_read(&keys, use_settings, COUNT(use_settings), reader->model->job, yaml, reader->error));
+    if (!keys.layer)
         return hint(reader->error, fail_at(reader->error, PLIM_BAD_JOB, where, "Use: which layer? 'layer' is missing"),
                     "- Use: {layer: encoder, inputs: b}");
-    int defined = scope_find(scope, words.layer);
+    int defined = scope_find(scope, keys.layer);
     if (defined < 0)
-        return fail_at(reader->error, PLIM_BAD_JOB, where, "Use: no layer above is named '%s'", words.layer);
-    return add_use(reader, scope, entry, defined, &words);
+        return fail_at(reader->error, PLIM_BAD_JOB, where, "Use: no layer above is named '%s'", keys.layer);
+    return add_use(reader, scope, entry, defined, &keys);
 }
 
 static plim_status read_entry(struct model_reader *reader, struct scope *scope, struct entry *entry,
@@ -424,33 +424,33 @@ static plim_status read_entry(struct model_reader *reader, struct scope *scope, 
 
 /* ---- a list, or a map with one ---- */
 
-struct scope_words {
+struct scope_keys {
     const char *name;
     const struct yaml *layers, *outputs, *inputs, *dtype;
     bool trainable;
 };
 
 static const struct setting scope_settings[] = {
-    {"name", SETTING_WORD, offsetof(struct scope_words, name), 0},
-    {"layers", SETTING_NODE, offsetof(struct scope_words, layers), 0},
-    {"outputs", SETTING_NODE, offsetof(struct scope_words, outputs), 0},
-    {"inputs", SETTING_NODE, offsetof(struct scope_words, inputs), 0},
-    {"dtype", SETTING_NODE, offsetof(struct scope_words, dtype), 0},
-    {"trainable", SETTING_BOOL, offsetof(struct scope_words, trainable), 0},
+    {"name", SETTING_WORD, offsetof(struct scope_keys, name), 0},
+    {"layers", SETTING_NODE, offsetof(struct scope_keys, layers), 0},
+    {"outputs", SETTING_NODE, offsetof(struct scope_keys, outputs), 0},
+    {"inputs", SETTING_NODE, offsetof(struct scope_keys, inputs), 0},
+    {"dtype", SETTING_NODE, offsetof(struct scope_keys, dtype), 0},
+    {"trainable", SETTING_BOOL, offsetof(struct scope_keys, trainable), 0},
 };
 
-static plim_status scope_words(struct scope_words *words, struct model_reader *reader, const struct yaml *yaml)
+static plim_status scope_keys(struct scope_keys *keys, struct model_reader *reader, const struct yaml *yaml)
 {
     const char *job = reader->model->job;
     char where[256];
-    *words = (struct scope_words){.trainable = true, .layers = yaml};
+    *keys = (struct scope_keys){.trainable = true, .layers = yaml};
     if (yaml->kind == YAML_MAP) {
-        words->layers = NULL;
-        TRY(settings_read(words, scope_settings, COUNT(scope_settings), job, yaml, reader->error));
-        TRY(policy_read_node(&(enum type){0}, &(bool){false}, "model", job, words->dtype, reader->error));
+        keys->layers = NULL;
+        TRY(settings_read(keys, scope_settings, COUNT(scope_settings), job, yaml, reader->error));
+        TRY(policy_read_node(&(enum type){0}, &(bool){false}, "model", job, keys->dtype, reader->error));
     }
-    yaml_place(where, job, words->layers ? words->layers : yaml);
-    if (!words->layers || words->layers->kind != YAML_LIST || words->layers->count == 0)
+    yaml_place(where, job, keys->layers ? keys->layers : yaml);
+    if (!keys->layers || keys->layers->kind != YAML_LIST || keys->layers->count == 0)
         return hint(reader->error, fail_at(reader->error, PLIM_BAD_JOB, where, "model: expected a list of layers"),
                     "- Dense: {units: 10}");
     return PLIM_OK;
@@ -459,28 +459,28 @@ static plim_status scope_words(struct scope_words *words, struct model_reader *r
 static bool make_tables(struct model_reader *reader, struct scope *scope, int count)
 {
     struct arena *arena = &reader->model->arena;
-    for (scope->slot_count = 16; scope->slot_count < 2 * count + 2;)
-        scope->slot_count *= 2;
+    for (scope->name_table_size = 16; scope->name_table_size < 2 * count + 2;)
+        scope->name_table_size *= 2;
     scope->entry = arena_array(arena, (size_t)count, sizeof *scope->entry);
     scope->order = arena_array(arena, (size_t)count, sizeof *scope->order);
-    scope->slots = arena_array(arena, (size_t)scope->slot_count, sizeof *scope->slots);
+    scope->name_table = arena_array(arena, (size_t)scope->name_table_size, sizeof *scope->name_table);
     if (reader->outer)
         scope->classes = arena_array(arena, (size_t)MODEL_NUMBERS, sizeof *scope->classes);
-    return scope->entry && scope->order && scope->slots && (scope->classes || !reader->outer);
+    return scope->entry && scope->order && scope->name_table && (scope->classes || !reader->outer);
 }
 
 static plim_status read_scope(struct model_reader *reader, struct scope *scope, const struct yaml *yaml)
 {
-    struct scope_words words;
-    TRY(scope_words(&words, reader, yaml));
-    if (!make_tables(reader, scope, words.layers->count))
+    struct scope_keys keys;
+    TRY(scope_keys(&keys, reader, yaml));
+    if (!make_tables(reader, scope, keys.layers->count))
         return reader_no_room(reader);
-    if (!scope->name && words.name && !(scope->name = arena_string(&reader->model->arena, words.name)))
+    if (!scope->name && keys.name && !(scope->name = arena_string(&reader->model->arena, keys.name)))
         return reader_no_room(reader);
-    scope->frozen = scope->frozen || !words.trainable;
-    scope->outputs = words.outputs;
+    scope->frozen = scope->frozen || !keys.trainable;
+    scope->outputs = keys.outputs;
     scope->first_layer = reader->model->layer_count;
-    for (const struct yaml *entry = words.layers->first; entry; entry = entry->next)
+    for (const struct yaml *entry = keys.layers->first; entry; entry = entry->next)
         TRY(read_entry(reader, scope, &scope->entry[scope->count++], entry));
     scope->layer_count = reader->model->layer_count - scope->first_layer;
     return scope_connect(reader, scope);
@@ -514,11 +514,10 @@ static const char *full_name(struct layer *layer)
 {
     if (layer->name)
         return layer->name;
-    const struct layer_words *words = layer->options;
+    const struct layer_keys *keys = layer->options;
     const char *outer = full_name(layer->outer);
     if (outer)
-        layer->name =
-            arena_format(&layer->model->arena, "%s/%s", outer, words->name ? words->name : layer->type->snake);
+        layer->name = arena_format(&layer->model->arena, "%s/%s", outer, keys->name ? keys->name : layer->type->snake);
     return layer->name;
 }
 

@@ -43,8 +43,8 @@ struct scope {
     int feed_count;
     int64_t entries;              /* with those of models inside, each time that they are used */
     int first_layer, layer_count; /* in the model's table: its own and those of models inside */
-    int *slots;                   /* names of entries, hashed: index + 1 */
-    int slot_count;
+    int *name_table;              /* names of entries, hashed: index + 1 */
+    int name_table_size;
 };
 
 /* While a model is read. */

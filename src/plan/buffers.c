@@ -23,7 +23,7 @@ static void add_outputs(struct pool *pool, const struct builder *builder, const 
     for (int k = 0; k < node->output_count; k++) {
         const struct tensor *tensor = node->output[k];
         const struct life *life = &builder->life[tensor->id];
-        if (life->root != tensor->id || life->arena)
+        if (life->root != tensor->id || life->in_tensor_arena)
             continue;
         bool cut = builder->cut[node->id].output[k] == PART_CUT;
         add(pool,

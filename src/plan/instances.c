@@ -21,7 +21,7 @@ static void add_values(struct builder *builder)
     for (int t = 0; t < builder->graph->tensor_count; t++) {
         const struct tensor *tensor = builder->graph->tensor[t];
         struct life *life = &builder->life[t];
-        if (!is_value(tensor) || life->root != t || !life->arena)
+        if (!is_value(tensor) || life->root != t || !life->in_tensor_arena)
             continue;
         life->instance = add_instance(builder->phase, (struct instance){
                                                           .name = tensor->name,
@@ -94,7 +94,7 @@ static size_t most_instances(const struct builder *builder)
     const struct phase *phase = builder->phase;
     size_t count = 0;
     for (int t = 0; t < builder->graph->tensor_count; t++)
-        count += is_value(builder->graph->tensor[t]) && builder->life[t].root == t && builder->life[t].arena;
+        count += is_value(builder->graph->tensor[t]) && builder->life[t].root == t && builder->life[t].in_tensor_arena;
     for (int i = 0; i < phase->instruction_count; i++)
         for (int t = 0; t < phase->instruction[i].task_count; t++) {
             const struct task *task = &phase->instruction[i].task[t];

@@ -72,7 +72,8 @@ static size_t count_tasks(const struct phase *phase)
 /* What depends on the program: the arena, its page tables, the team. As plan_predict counts them. */
 static uint64_t program_cost(const struct program *program)
 {
-    return program->arena_bytes + process_tables(program->arena_bytes, program->threads) + team_cost(program->threads);
+    return program->tensor_arena_bytes + process_tables(program->tensor_arena_bytes, program->threads) +
+           team_cost(program->threads);
 }
 
 static plim_status search_prepare(const struct kernel **out, struct backend *backend,

@@ -24,7 +24,7 @@
 #define REPAIR_ROUNDS 100
 #define REPAIR_SLOTS  20000 /* limit on rounds * instances, so that large plans get fewer rounds */
 
-struct slot {
+struct item {
     int index; /* index of the instance */
     int first, last;
     uint64_t bytes;   /* rounded up to LAYOUT_ALIGNMENT */
@@ -37,9 +37,9 @@ uint64_t layout_bytes(uint64_t bytes)
     return round_up(bytes, LAYOUT_ALIGNMENT);
 }
 
-static int64_t lifetime(const struct slot *slot)
+static int64_t lifetime(const struct item *item)
 {
-    return (int64_t)slot->last - slot->first + 1;
+    return (int64_t)item->last - item->first + 1;
 }
 
 static int larger(uint64_t a, uint64_t b)
@@ -47,47 +47,47 @@ static int larger(uint64_t a, uint64_t b)
     return a > b ? -1 : a < b;
 }
 
-static int by_index(const struct slot *a, const struct slot *b)
+static int by_index(const struct item *a, const struct item *b)
 {
     return a->index < b->index ? -1 : a->index > b->index;
 }
 
 static int by_area(const void *left, const void *right)
 {
-    const struct slot *a = left, *b = right;
+    const struct item *a = left, *b = right;
     double x = (double)a->bytes * (double)lifetime(a), y = (double)b->bytes * (double)lifetime(b);
     return x != y ? (x > y ? -1 : 1) : by_index(a, b);
 }
 
 static int by_lifetime(const void *left, const void *right)
 {
-    const struct slot *a = left, *b = right;
+    const struct item *a = left, *b = right;
     int order = larger((uint64_t)lifetime(a), (uint64_t)lifetime(b));
     return order ? order : by_area(a, b);
 }
 
 static int by_touched(const void *left, const void *right)
 {
-    const struct slot *a = left, *b = right;
+    const struct item *a = left, *b = right;
     int order = larger(a->touched, b->touched);
     return order ? order : by_lifetime(a, b);
 }
 
 static int by_size(const void *left, const void *right)
 {
-    const struct slot *a = left, *b = right;
+    const struct item *a = left, *b = right;
     int order = larger(a->bytes, b->bytes);
     return order ? order : by_lifetime(a, b);
 }
 
 static int by_start(const void *left, const void *right)
 {
-    const struct slot *a = left, *b = right;
+    const struct item *a = left, *b = right;
     return a->first != b->first ? (a->first < b->first ? -1 : 1) : by_size(a, b);
 }
 
-typedef int slot_order(const void *left, const void *right);
-static slot_order *const orders[] = {by_touched, by_lifetime, by_area, by_size, by_start};
+typedef int item_order(const void *left, const void *right);
+static item_order *const orders[] = {by_touched, by_lifetime, by_area, by_size, by_start};
 
 uint64_t layout_max_live(uint64_t *live, const struct instance *instance, int count, int instructions, int *peak)
 {
@@ -141,16 +141,16 @@ struct block {
     struct member member[BLOCK];
 };
 
-/* Where the last slot of a given lifetime and size was placed. A later slot of the same lifetime and size finds no gap
+/* Where the last item of a given lifetime and size was placed. A later item of the same lifetime and size finds no gap
    below that offset. */
 struct found {
     int first, last;
     uint64_t bytes, offset;
 };
 
-/* A segment tree over instructions that holds the highest end offset of the placed slots.
-   own[k]: maximum over the slots whose lifetime has node k in its decomposition into tree nodes.
-   all[k]: maximum over the slots whose first or last instruction is below node k.
+/* A segment tree over instructions that holds the highest end offset of the placed items.
+   own[k]: maximum over the items whose lifetime has node k in its decomposition into tree nodes.
+   all[k]: maximum over the items whose first or last instruction is below node k.
    ends_over needs both arrays. */
 struct end_tree {
     uint64_t *own, *all;
@@ -201,28 +201,28 @@ static void summarize_members(struct block *block)
 }
 
 /* Whether the members need not be examined one by one. This holds in three cases: all members end at or before *at; no
-   member's lifetime overlaps the slot's; or all lifetimes overlap it and no gap is large enough. In the third case *at
+   member's lifetime overlaps the item's; or all lifetimes overlap it and no gap is large enough. In the third case *at
    advances to the end of the members. */
-static bool can_skip(uint64_t *at, const struct summary *summary, const struct slot *slot)
+static bool can_skip(uint64_t *at, const struct summary *summary, const struct item *item)
 {
-    if (summary->end <= *at || summary->most_last < slot->first || slot->last < summary->least_first)
+    if (summary->end <= *at || summary->most_last < item->first || item->last < summary->least_first)
         return true;
-    bool all = summary->most_first <= slot->last && slot->first <= summary->least_last;
-    if (!all || summary->gap >= slot->bytes || (summary->begin >= *at && summary->begin - *at >= slot->bytes))
+    bool all = summary->most_first <= item->last && item->first <= summary->least_last;
+    if (!all || summary->gap >= item->bytes || (summary->begin >= *at && summary->begin - *at >= item->bytes))
         return false;
     *at = summary->end > *at ? summary->end : *at;
     return true;
 }
 
-/* Searches the block for the lowest gap from *at on, between members whose lifetimes overlap the slot's. True: *at is
+/* Searches the block for the lowest gap from *at on, between members whose lifetimes overlap the item's. True: *at is
    that gap. False: *at has advanced past those members. */
-static bool gap_in_block(uint64_t *at, const struct block *block, const struct slot *slot)
+static bool gap_in_block(uint64_t *at, const struct block *block, const struct item *item)
 {
     for (int i = 0; i < block->count; i++) {
         const struct member *placed = &block->member[i];
-        if (placed->last < slot->first || slot->last < placed->first)
+        if (placed->last < item->first || item->last < placed->first)
             continue;
-        if (placed->offset >= *at && placed->offset - *at >= slot->bytes)
+        if (placed->offset >= *at && placed->offset - *at >= item->bytes)
             return true;
         if (placed->end > *at)
             *at = placed->end;
@@ -231,17 +231,17 @@ static bool gap_in_block(uint64_t *at, const struct block *block, const struct s
 }
 
 /* The same search in the subtree of block k. The recursion is as deep as the treap, about 2 log n. */
-static bool gap_below(uint64_t *at, struct packing *packing, int k, const struct slot *slot)
+static bool gap_below(uint64_t *at, struct packing *packing, int k, const struct item *item)
 {
     const struct block *block = k < 0 ? NULL : &packing->block[k];
     packing->steps++;
-    if (!block || can_skip(at, &block->all, slot))
+    if (!block || can_skip(at, &block->all, item))
         return false;
-    if (gap_below(at, packing, block->left, slot))
+    if (gap_below(at, packing, block->left, item))
         return true;
-    if (!can_skip(at, &block->own, slot) && gap_in_block(at, block, slot))
+    if (!can_skip(at, &block->own, item) && gap_in_block(at, block, item))
         return true;
-    return gap_below(at, packing, block->right, slot);
+    return gap_below(at, packing, block->right, item);
 }
 
 static void update_summary(struct packing *packing, int k)
@@ -312,39 +312,39 @@ static int insert_first(struct packing *packing, int k, int added)
     return rotate_up(packing, k);
 }
 
-/* Inserts the slot after all members whose offset is not larger. */
-static void insert_in_block(struct block *block, const struct slot *slot)
+/* Inserts the item after all members whose offset is not larger. */
+static void insert_in_block(struct block *block, const struct item *item)
 {
     int k = block->count++;
-    for (; k > 0 && block->member[k - 1].offset > slot->offset; k--)
+    for (; k > 0 && block->member[k - 1].offset > item->offset; k--)
         block->member[k] = block->member[k - 1];
-    block->member[k] = (struct member){slot->first, slot->last, slot->offset, slot->offset + slot->bytes};
+    block->member[k] = (struct member){item->first, item->last, item->offset, item->offset + item->bytes};
     summarize_members(block);
 }
 
-/* Inserts the slot into the last block that begins at or before its offset, or into the first block if there is none.
+/* Inserts the item into the last block that begins at or before its offset, or into the first block if there is none.
    Returns the root of the subtree. */
-static int insert_slot(struct packing *packing, int k, const struct slot *slot)
+static int insert_item(struct packing *packing, int k, const struct item *item)
 {
     struct block *block = &packing->block[k];
-    if (block->right >= 0 && packing->block[block->right].all.begin <= slot->offset) {
-        block->right = insert_slot(packing, block->right, slot);
-    } else if (block->left >= 0 && block->own.begin > slot->offset) {
-        block->left = insert_slot(packing, block->left, slot);
+    if (block->right >= 0 && packing->block[block->right].all.begin <= item->offset) {
+        block->right = insert_item(packing, block->right, item);
+    } else if (block->left >= 0 && block->own.begin > item->offset) {
+        block->left = insert_item(packing, block->left, item);
     } else {
-        insert_in_block(block, slot);
+        insert_in_block(block, item);
         if (block->count == BLOCK)
             block->right = insert_first(packing, block->right, split_block(packing, block));
     }
     return rotate_up(packing, k);
 }
 
-/* ---- placing the slots of one order ------------------------------------ */
+/* ---- placing the items of one order ------------------------------------ */
 
-static void ends_add(struct end_tree *ends, const struct slot *slot)
+static void ends_add(struct end_tree *ends, const struct item *item)
 {
-    uint64_t end = slot->offset + slot->bytes;
-    size_t begin = ends->size + (size_t)slot->first, behind = ends->size + (size_t)slot->last + 1;
+    uint64_t end = item->offset + item->bytes;
+    size_t begin = ends->size + (size_t)item->first, behind = ends->size + (size_t)item->last + 1;
     for (size_t a = begin, b = behind; a < b; a /= 2, b /= 2) {
         size_t left = a & 1 ? a++ : 0, right = b & 1 ? --b : 0; /* entry 0 is unused */
         ends->own[left] = max_u64(ends->own[left], end);
@@ -356,11 +356,11 @@ static void ends_add(struct end_tree *ends, const struct slot *slot)
     }
 }
 
-/* The offset above all placed slots whose lifetimes overlap the slot's. */
-static uint64_t ends_over(const struct end_tree *ends, const struct slot *slot)
+/* The offset above all placed items whose lifetimes overlap the item's. */
+static uint64_t ends_over(const struct end_tree *ends, const struct item *item)
 {
     uint64_t most = 0;
-    size_t begin = ends->size + (size_t)slot->first, behind = ends->size + (size_t)slot->last + 1;
+    size_t begin = ends->size + (size_t)item->first, behind = ends->size + (size_t)item->last + 1;
     for (size_t a = begin, b = behind; a < b; a /= 2, b /= 2) {
         most = max_u64(most, a & 1 ? ends->all[a++] : 0);
         most = max_u64(most, b & 1 ? ends->all[--b] : 0);
@@ -370,29 +370,29 @@ static uint64_t ends_over(const struct end_tree *ends, const struct slot *slot)
     return most;
 }
 
-static struct found *found_slot(const struct packing *packing, const struct slot *slot)
+static struct found *found_item(const struct packing *packing, const struct item *item)
 {
-    uint64_t hash = ((uint64_t)slot->first << 32 ^ (uint64_t)slot->last) * 0x9e3779b97f4a7c15u;
-    hash = (hash ^ hash >> 29 ^ slot->bytes) * 0xbf58476d1ce4e5b9u;
+    uint64_t hash = ((uint64_t)item->first << 32 ^ (uint64_t)item->last) * 0x9e3779b97f4a7c15u;
+    hash = (hash ^ hash >> 29 ^ item->bytes) * 0xbf58476d1ce4e5b9u;
     return &packing->found[(hash >> 32) & (packing->found_count - 1)];
 }
 
-/* The offset of the lowest gap. The search begins where the last slot of the same lifetime and size was placed, because
-   placing a slot only ever removes free space. */
-static uint64_t find_gap(struct packing *packing, const struct slot *slot)
+/* The offset of the lowest gap. The search begins where the last item of the same lifetime and size was placed, because
+   placing an item only ever removes free space. */
+static uint64_t find_gap(struct packing *packing, const struct item *item)
 {
-    struct found *found = packing->found ? found_slot(packing, slot) : NULL;
-    bool same = found && found->first == slot->first && found->last == slot->last && found->bytes == slot->bytes;
+    struct found *found = packing->found ? found_item(packing, item) : NULL;
+    bool same = found && found->first == item->first && found->last == item->last && found->bytes == item->bytes;
     uint64_t at = same ? found->offset : 0;
-    gap_below(&at, packing, packing->root, slot);
+    gap_below(&at, packing, packing->root, item);
     if (found)
-        *found = (struct found){slot->first, slot->last, slot->bytes, at};
+        *found = (struct found){item->first, item->last, item->bytes, at};
     return at;
 }
 
-/* Places the slots in the given order and returns the top. Once the searches have used most_steps, each remaining slot
-   goes above all slots whose lifetimes overlap its own. */
-static uint64_t place_all(struct packing *packing, struct slot *slot, int count)
+/* Places the items in the given order and returns the top. Once the searches have used most_steps, each remaining item
+   goes above all items whose lifetimes overlap its own. */
+static uint64_t place_all(struct packing *packing, struct item *item, int count)
 {
     uint64_t top = 0;
     int i = 0;
@@ -402,9 +402,9 @@ static uint64_t place_all(struct packing *packing, struct slot *slot, int count)
     if (packing->found)
         memset(packing->found, 0, packing->found_count * sizeof(*packing->found));
     for (; i < count && (packing->steps < packing->most_steps || !packing->ends.size); i++) {
-        slot[i].offset = i > 0 ? find_gap(packing, &slot[i]) : 0;
-        packing->root = insert_slot(packing, packing->root, &slot[i]);
-        top = max_u64(top, slot[i].offset + slot[i].bytes);
+        item[i].offset = i > 0 ? find_gap(packing, &item[i]) : 0;
+        packing->root = insert_item(packing, packing->root, &item[i]);
+        top = max_u64(top, item[i].offset + item[i].bytes);
     }
     packing->all_steps += packing->steps + (uint64_t)count;
     if (i == count)
@@ -412,11 +412,11 @@ static uint64_t place_all(struct packing *packing, struct slot *slot, int count)
     memset(packing->ends.own, 0, 2 * packing->ends.size * sizeof(*packing->ends.own));
     memset(packing->ends.all, 0, 2 * packing->ends.size * sizeof(*packing->ends.all));
     for (int k = 0; k < i; k++)
-        ends_add(&packing->ends, &slot[k]);
+        ends_add(&packing->ends, &item[k]);
     for (; i < count; i++) {
-        slot[i].offset = ends_over(&packing->ends, &slot[i]);
-        ends_add(&packing->ends, &slot[i]);
-        top = max_u64(top, slot[i].offset + slot[i].bytes);
+        item[i].offset = ends_over(&packing->ends, &item[i]);
+        ends_add(&packing->ends, &item[i]);
+        top = max_u64(top, item[i].offset + item[i].bytes);
     }
     return top;
 }
@@ -443,20 +443,20 @@ static uint64_t most_between(const uint64_t *tree, size_t size, int first, int l
     return most;
 }
 
-/* Sets slot->touched and returns the lower bound. tree has two entries per leaf, and those behind the instructions are
+/* Sets item->touched and returns the lower bound. tree has two entries per leaf, and those behind the instructions are
    zero. */
-static uint64_t measure(struct slot *slot, const struct instance *instance, int count, uint64_t *tree, int instructions)
+static uint64_t measure(struct item *item, const struct instance *instance, int count, uint64_t *tree, int instructions)
 {
     size_t size = tree_size(instructions);
     uint64_t bound = layout_max_live(tree + size, instance, count, instructions, NULL);
     for (size_t k = size - 1; k > 0; k--)
         tree[k] = max_u64(tree[2 * k], tree[2 * k + 1]);
     for (int i = 0; i < count; i++)
-        slot[i].touched = most_between(tree, size, slot[i].first, slot[i].last);
+        item[i].touched = most_between(tree, size, item[i].first, item[i].last);
     return bound;
 }
 
-static plim_status load(struct slot *slot, int *instructions, const struct instance *instance, int count,
+static plim_status load(struct item *item, int *instructions, const struct instance *instance, int count,
                         plim_error *error)
 {
     uint64_t sum = 0;
@@ -468,48 +468,48 @@ static plim_status load(struct slot *slot, int *instructions, const struct insta
                         instance[i].last);
         if (bytes < instance[i].bytes || !add_u64(&sum, sum, bytes))
             return fail(error, PLIM_OVER_BUDGET, "the values of a step need more bytes than 64 bits can count");
-        slot[i] = (struct slot){.index = i, .first = instance[i].first, .last = instance[i].last, .bytes = bytes};
+        item[i] = (struct item){.index = i, .first = instance[i].first, .last = instance[i].last, .bytes = bytes};
         if (instance[i].last >= *instructions)
             *instructions = instance[i].last + 1;
     }
     return PLIM_OK;
 }
 
-/* Places all slots and copies their offsets to the instances if the top is the lowest so far. */
-static void place_and_keep(uint64_t *top, uint64_t *reached, struct instance *instance, struct slot *slot,
+/* Places all items and copies their offsets to the instances if the top is the lowest so far. */
+static void place_and_keep(uint64_t *top, uint64_t *reached, struct instance *instance, struct item *item,
                            struct packing *packing, int count)
 {
-    *reached = place_all(packing, slot, count);
+    *reached = place_all(packing, item, count);
     if (*reached >= *top)
         return;
     *top = *reached;
     for (int i = 0; i < count; i++)
-        instance[slot[i].index].offset = slot[i].offset;
+        instance[item[i].index].offset = item[i].offset;
 }
 
-/* Moves the first slot that reaches the top to the front of the order, so that it is placed before the slots that
+/* Moves the first item that reaches the top to the front of the order, so that it is placed before the items that
    pushed it up. */
-static void promote(struct slot *slot, int count, uint64_t reached)
+static void promote(struct item *item, int count, uint64_t reached)
 {
     int k = 0;
-    while (k + 1 < count && slot[k].offset + slot[k].bytes < reached)
+    while (k + 1 < count && item[k].offset + item[k].bytes < reached)
         k++;
-    struct slot moved = slot[k];
-    memmove(&slot[1], &slot[0], (size_t)k * sizeof(*slot));
-    slot[0] = moved;
+    struct item moved = item[k];
+    memmove(&item[1], &item[0], (size_t)k * sizeof(*item));
+    item[0] = moved;
 }
 
-static void try_orders(uint64_t *top, struct instance *instance, struct slot *slot, struct packing *packing, int count,
+static void try_orders(uint64_t *top, struct instance *instance, struct item *item, struct packing *packing, int count,
                        uint64_t bound)
 {
     uint64_t reached;
     *top = UINT64_MAX;
     for (size_t k = 0; k < COUNT(orders) && *top > bound; k++) {
-        qsort(slot, (size_t)count, sizeof(*slot), orders[k]);
-        place_and_keep(top, &reached, instance, slot, packing, count);
+        qsort(item, (size_t)count, sizeof(*item), orders[k]);
+        place_and_keep(top, &reached, instance, item, packing, count);
         for (int64_t round = 0; round < REPAIR_ROUNDS && round * count<REPAIR_SLOTS && * top> bound; round++) {
-            promote(slot, count, reached);
-            place_and_keep(top, &reached, instance, slot, packing, count);
+            promote(item, count, reached);
+            place_and_keep(top, &reached, instance, item, packing, count);
         }
     }
 }
@@ -518,13 +518,13 @@ static void try_orders(uint64_t *top, struct instance *instance, struct slot *sl
 static plim_status pack(uint64_t *top, struct instance *instance, int count, struct arena *work, plim_error *error)
 {
     int instructions;
-    struct slot *slot = arena_array(work, (size_t)count, sizeof(*slot));
+    struct item *item = arena_array(work, (size_t)count, sizeof(*item));
     struct packing packing = {
         .block = arena_array(work, most_blocks(count), sizeof(*packing.block)),
     };
-    if (!slot || !packing.block)
+    if (!item || !packing.block)
         return arena_refused(work, error);
-    TRY(load(slot, &instructions, instance, count, error));
+    TRY(load(item, &instructions, instance, count, error));
     size_t size = tree_size(instructions), log = 1;
     uint64_t *tree = arena_array(work, 2 * size, sizeof(*tree));
     for (packing.found_count = 1; packing.found_count < (size_t)count;) {
@@ -538,7 +538,7 @@ static plim_status pack(uint64_t *top, struct instance *instance, int count, str
                                      .size = size};
     if (!tree || !packing.found || !packing.ends.own || !packing.ends.all)
         return arena_refused(work, error);
-    try_orders(top, instance, slot, &packing, count, measure(slot, instance, count, tree, instructions));
+    try_orders(top, instance, item, &packing, count, measure(item, instance, count, tree, instructions));
     work_count(work->budget, packing.all_steps);
     return PLIM_OK;
 }
@@ -549,13 +549,13 @@ static plim_status pack(uint64_t *top, struct instance *instance, int count, str
 
 static plim_status pack_few(uint64_t *top, struct instance *instance, int count, plim_error *error)
 {
-    struct slot slot[FEW];
+    struct item item[FEW];
     struct block block[2];
     int instructions;
     uint64_t tree[2 * FEW_INSTRUCTIONS] = {0};
     struct packing packing = {.block = block};
-    TRY(load(slot, &instructions, instance, count, error));
-    try_orders(top, instance, slot, &packing, count, measure(slot, instance, count, tree, instructions));
+    TRY(load(item, &instructions, instance, count, error));
+    try_orders(top, instance, item, &packing, count, measure(item, instance, count, tree, instructions));
     return PLIM_OK;
 }
 

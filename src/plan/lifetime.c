@@ -20,7 +20,7 @@ static void measure_values(struct builder *builder)
                 .first = at,
                 .whole_read = -1,
                 .root = tensor->id,
-                .arena = !builder->chains.local[tensor->id],
+                .in_tensor_arena = !builder->chains.local[tensor->id],
                 .gradient = tensor->gradient,
                 .result = tensor->kind == KIND_RESULT,
                 .instance = NOWHERE,
@@ -51,7 +51,7 @@ static void take_over(struct life *life, const struct tensor *from, const struct
 {
     struct life *root = &life[life[from->id].root], *joined = &life[to->id];
     joined->root = life[from->id].root;
-    root->arena |= joined->arena;
+    root->in_tensor_arena |= joined->in_tensor_arena;
     root->gradient |= joined->gradient;
     root->result |= joined->result;
 }

@@ -18,10 +18,10 @@
 #include "transform/transform.h"
 
 enum space {
-    SPACE_NONE,   /* the operand is absent */
-    SPACE_ARENA,  /* offset from the arena's start */
-    SPACE_WORKER, /* offset from the start of the worker's slice buffers */
-    SPACE_BATCH,  /* column `offset` of the current batch */
+    SPACE_NONE,         /* the operand is absent */
+    SPACE_TENSOR_ARENA, /* offset from the tensor arena's start */
+    SPACE_WORKER,       /* offset from the start of the worker's slice buffers */
+    SPACE_BATCH,        /* column `offset` of the current batch */
 };
 
 struct place {
@@ -89,7 +89,7 @@ struct program {
     int threads;                     /* workers: at most program_input.threads, and no more than have work */
     struct phase phase[PHASE_COUNT]; /* name NULL: the program does not have this phase */
     /* The arena: persistent tensors, then the phases (which overlap), then the workers' buffers. */
-    uint64_t arena_bytes;
+    uint64_t tensor_arena_bytes;
     uint64_t workers_offset; /* the buffers of worker w begin at workers_offset + w * worker_bytes */
     uint64_t worker_bytes;
     /* Weights and states: */
@@ -139,9 +139,9 @@ struct prediction {
     uint64_t peak;
     const char *peak_at;
 };
-/* The same for the arena alone: the tags sum to arena_bytes. Arena bytes without an owner at the peak are counted as
-   activations. */
-void program_arena_tags(uint64_t by_tag[TAG_COUNT], const char **peak_at, const struct program *program);
+/* The same for the tensor arena alone: the tags sum to tensor_arena_bytes. Bytes without an owner at the peak count
+   as activations. */
+void program_tensor_arena_tags(uint64_t by_tag[TAG_COUNT], const char **peak_at, const struct program *program);
 /* program NULL: data is read, and nothing else runs. */
 void program_predict(struct prediction *out, const struct program *program, const uint64_t outside[TAG_COUNT]);
 

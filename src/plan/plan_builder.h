@@ -14,7 +14,7 @@ struct life {
     int whole_read; /* last instruction that reads it other than CUT; -1 */
     int root;       /* tensor id of its group's root */
     /* Of the group: */
-    bool arena; /* has a place outside of slices */
+    bool in_tensor_arena; /* has a place outside of slices */
     bool gradient;
     int first, end;  /* positions */
     bool result;     /* lives to the end of the phase */

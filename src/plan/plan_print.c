@@ -6,7 +6,7 @@
 static void print_place(struct text *out, const struct place *place)
 {
     static const char *const spaces[] = {
-        [SPACE_NONE] = "-", [SPACE_ARENA] = "arena", [SPACE_WORKER] = "worker", [SPACE_BATCH] = "batch"};
+        [SPACE_NONE] = "-", [SPACE_TENSOR_ARENA] = "arena", [SPACE_WORKER] = "worker", [SPACE_BATCH] = "batch"};
     text_add(out, " %s", spaces[place->space]);
     if (place->space == SPACE_NONE)
         return;
@@ -69,8 +69,8 @@ static void print_phase(struct text *out, const struct phase *phase)
 void program_print(struct text *out, const struct program *program)
 {
     text_add(out, "arena: %llu bytes, persistent %llu, %d workers of %llu at %llu\n",
-             (unsigned long long)program->arena_bytes, (unsigned long long)program->persistent_bytes, program->threads,
-             (unsigned long long)program->worker_bytes, (unsigned long long)program->workers_offset);
+             (unsigned long long)program->tensor_arena_bytes, (unsigned long long)program->persistent_bytes,
+             program->threads, (unsigned long long)program->worker_bytes, (unsigned long long)program->workers_offset);
     for (int i = 0; i < program->persistent_count; i++)
         text_add(out, "  at %llu: %s\n", (unsigned long long)program->persistent_offset[i],
                  program->persistent[i]->name);

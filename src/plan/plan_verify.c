@@ -145,7 +145,7 @@ static plim_status check_persistent(const struct replay *r)
     }
     if (end > program->persistent_bytes)
         return WRONG(r, "weights pass the end of their region");
-    if (program->workers_offset + program->worker_bytes * (uint64_t)program->threads > program->arena_bytes)
+    if (program->workers_offset + program->worker_bytes * (uint64_t)program->threads > program->tensor_arena_bytes)
         return WRONG(r, "workers' buffers pass the end of the arena");
     return PLIM_OK;
 }
@@ -189,7 +189,7 @@ static plim_status start_copies(struct replay *r)
                 (struct copy){.space = SPACE_BATCH, .offset = (uint64_t)tensor->column, .bytes = tensor_bytes(tensor)};
         if (i >= 0)
             r->copy[t] = (struct copy){
-                .space = SPACE_ARENA, .offset = program->persistent_offset[i], .bytes = tensor_bytes(tensor)};
+                .space = SPACE_TENSOR_ARENA, .offset = program->persistent_offset[i], .bytes = tensor_bytes(tensor)};
     }
     r->steps += names.steps + (uint64_t)graph->tensor_count;
     return PLIM_OK;
@@ -202,7 +202,7 @@ static plim_status start_copies(struct replay *r)
 static void forget_copies(struct replay *r, enum space space, uint64_t offset, uint64_t bytes)
 {
     struct offset_set *set = space == SPACE_WORKER ? &r->slices : &r->held;
-    if (space != SPACE_WORKER && space != SPACE_ARENA)
+    if (space != SPACE_WORKER && space != SPACE_TENSOR_ARENA)
         return;
     for (const struct interval *met; (met = offset_set_overlap(set, offset, bytes));) {
         r->steps++;
@@ -215,7 +215,7 @@ static void record_copy(struct replay *r, const struct tensor *tensor, struct co
 {
     forget_copies(r, copy.space, copy.offset, copy.bytes);
     r->copy[tensor->id] = copy;
-    if (copy.space == SPACE_WORKER || copy.space == SPACE_ARENA)
+    if (copy.space == SPACE_WORKER || copy.space == SPACE_TENSOR_ARENA)
         offset_set_add(copy.space == SPACE_WORKER ? &r->slices : &r->held, copy.offset, copy.bytes, tensor->id);
 }
 
@@ -266,7 +266,7 @@ static plim_status check_read(struct replay *r, const struct task *task, int i, 
     if (r->version[tensor->id] != r->expected[node->id * MOST_INPUTS + i])
         return wrong_at(r, node, " sees version %d of %s, not %d", r->version[tensor->id], tensor->name,
                         r->expected[node->id * MOST_INPUTS + i]);
-    if (place->space == SPACE_ARENA)
+    if (place->space == SPACE_TENSOR_ARENA)
         return note_access(
             r, (struct access){place->offset, tensor_bytes(tensor), place->row_bytes, updates(node, i), node});
     return PLIM_OK;
@@ -302,7 +302,7 @@ static plim_status write_sum(struct replay *r, const struct node *node, const st
     bool partial = place->unit_bytes != 0;
     if (place->space == SPACE_WORKER) /* no copy is recorded, so a later read of this sum fails the check */
         return partial ? wrong_at(r, node, ": partial sums in a worker's buffers") : PLIM_OK;
-    if (place->space != SPACE_ARENA || partial != (units > 1))
+    if (place->space != SPACE_TENSOR_ARENA || partial != (units > 1))
         return wrong_at(r, node, ": %d units add to one %s", units, tensor->name);
     uint64_t bytes = partial ? place->unit_bytes * (uint64_t)units : tensor_bytes(tensor);
     const struct fold *fold = find_fold(r, place);
@@ -319,13 +319,14 @@ static plim_status check_write(struct replay *r, const struct task *task, int k,
     const struct place *place = &task->output[k];
     enum part part = cut->output[k];
     TRY(check_place(r, node, place, tensor, part));
-    if (place->space == SPACE_BATCH || (place->space == SPACE_ARENA && place->offset < r->program->persistent_bytes))
+    if (place->space == SPACE_BATCH ||
+        (place->space == SPACE_TENSOR_ARENA && place->offset < r->program->persistent_bytes))
         return wrong_at(r, node, " writes over a batch or a weight");
     if (part == PART_SUM)
         return write_sum(r, node, place, tensor);
-    if (place->unit_bytes || (part == PART_WHOLE && place->space != SPACE_ARENA))
+    if (place->unit_bytes || (part == PART_WHOLE && place->space != SPACE_TENSOR_ARENA))
         return wrong_at(r, node, ": %s has no place of its own", tensor->name);
-    if (place->space == SPACE_ARENA)
+    if (place->space == SPACE_TENSOR_ARENA)
         return note_access(r, (struct access){place->offset, tensor_bytes(tensor), place->row_bytes, true, node});
     return PLIM_OK;
 }
@@ -338,7 +339,7 @@ static void write_copies(struct replay *r, const struct task *task, const struct
         const struct place *place = &task->output[k];
         uint64_t bytes = slice_bytes(r, task->node->output[k], cut->output[k]);
         if (cut->output[k] == PART_CUT) {
-            if (place->space == SPACE_ARENA)
+            if (place->space == SPACE_TENSOR_ARENA)
                 bytes = tensor_bytes(task->node->output[k]);
             record_copy(r, task->node->output[k], (struct copy){place->space, place->offset, bytes, true});
         } else {
@@ -486,13 +487,13 @@ static plim_status finish_task(struct replay *r, const struct task *task)
         const struct place *place = &task->output[k];
         const struct fold *fold = place->unit_bytes ? find_fold(r, place) : NULL;
         uint64_t bytes = tensor_bytes(tensor), to = fold ? fold->to : place->offset;
-        if (cut.output[k] == PART_CUT || place->space != SPACE_ARENA)
+        if (cut.output[k] == PART_CUT || place->space != SPACE_TENSOR_ARENA)
             continue;
         if (to < r->program->persistent_bytes || !inside_alive(r, to, bytes))
             return wrong_at(r, node, ": the sum %s goes where nobody owns it", tensor->name);
         if (fold && overlaps(to, bytes, fold->from, fold->stride * (uint64_t)r->instruction->chain.units))
             return wrong_at(r, node, ": a fold writes over its own parts");
-        record_copy(r, tensor, (struct copy){SPACE_ARENA, to, bytes, false});
+        record_copy(r, tensor, (struct copy){SPACE_TENSOR_ARENA, to, bytes, false});
     }
     return PLIM_OK;
 }
@@ -524,7 +525,7 @@ static plim_status replay_instruction(struct replay *r, int at)
     for (int t = 0; t < instruction->task_count; t++)
         TRY(finish_task(r, &instruction->task[t]));
     live += r->alive_bytes;
-    if (instruction->live_bytes != live || live > r->program->arena_bytes)
+    if (instruction->live_bytes != live || live > r->program->tensor_arena_bytes)
         return WRONG(r, "instruction %d holds %llu bytes, the plan says %llu", at, (unsigned long long)live,
                      (unsigned long long)instruction->live_bytes);
     return PLIM_OK;
@@ -539,7 +540,8 @@ static plim_status check_end(const struct replay *r)
     for (int t = 0; t < graph->tensor_count; t++) {
         const struct place *place = &r->phase->place[t];
         if (graph->tensor[t]->kind == KIND_RESULT &&
-            (r->copy[t].space != SPACE_ARENA || place->space != SPACE_ARENA || r->copy[t].offset != place->offset))
+            (r->copy[t].space != SPACE_TENSOR_ARENA || place->space != SPACE_TENSOR_ARENA ||
+             r->copy[t].offset != place->offset))
             return WRONG(r, "the result %s is not there in the end", graph->tensor[t]->name);
     }
     return PLIM_OK;
@@ -571,7 +573,7 @@ static int find_offsets(uint64_t *out, const struct phase *phase, enum space spa
                     out[count] = place->offset;
                 count += place->space == space;
             }
-        for (int f = 0; f < instruction->fold_count && space == SPACE_ARENA; f++, count++)
+        for (int f = 0; f < instruction->fold_count && space == SPACE_TENSOR_ARENA; f++, count++)
             if (out)
                 out[count] = instruction->fold[f].to;
     }
@@ -613,7 +615,7 @@ static bool take_tables(struct replay *r)
     r->next_begin = arena_array(&r->work, instances, sizeof(*r->next_begin));
     r->next_end = arena_array(&r->work, instances, sizeof(*r->next_end));
     return r->copy && r->version && r->expected && r->ran && r->access && r->fold && r->begins && r->ends &&
-           r->next_begin && r->next_end && take_alive(r) && take_offsets(r, &r->held, SPACE_ARENA) &&
+           r->next_begin && r->next_end && take_alive(r) && take_offsets(r, &r->held, SPACE_TENSOR_ARENA) &&
            take_offsets(r, &r->slices, SPACE_WORKER);
 }
 
@@ -646,7 +648,7 @@ static plim_status check_figures(const struct replay *r)
     uint64_t sum = 0, workers = r->program->worker_bytes * (uint64_t)r->program->threads;
     for (int tag = 0; tag < TAG_COUNT; tag++)
         sum += r->phase->by_tag[tag];
-    if (sum != r->program->persistent_bytes + r->phase->max_live + workers || sum > r->program->arena_bytes)
+    if (sum != r->program->persistent_bytes + r->phase->max_live + workers || sum > r->program->tensor_arena_bytes)
         return WRONG(r, "phase %s: the tags of its peak sum to %llu", r->phase->name, (unsigned long long)sum);
     return PLIM_OK;
 }

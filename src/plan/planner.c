@@ -64,7 +64,7 @@ static void count_figures(struct plan_figures *out, const struct program *progra
     const struct phase *phase = &program->phase[PHASE_TRAIN];
     *out = (struct plan_figures){
         .encoded = count_encoded(phase->graph),
-        .arena_bytes = program->arena_bytes,
+        .tensor_arena_bytes = program->tensor_arena_bytes,
         .live_bytes = phase->max_live,
         .packed_bytes = phase->top,
         .threads = program->threads,
@@ -115,7 +115,7 @@ static void predict(struct prediction *out, const struct plan *plan, const struc
     outside[TAG_STACKS] += program ? team_cost(program->threads) : 0;
     outside[TAG_PROCESS] = process->process_bytes;
     outside[TAG_KERNEL] =
-        add_most(process->kernel_bytes, program ? process_tables(program->arena_bytes, program->threads)
+        add_most(process->kernel_bytes, program ? process_tables(program->tensor_arena_bytes, program->threads)
                                                 : process_tables(taken, costs->threads));
     program_predict(out, program, outside);
     if (out->peak < process->planning_peak) { /* as of thousands of layers with a handful of bytes each */

@@ -51,7 +51,7 @@ struct process_memory {
 /* What is printed of a program. */
 struct plan_figures {
     int64_t kept, encoded, recomputed; /* values kept for the backward pass, kept in fewer bits, computed again */
-    uint64_t arena_bytes;
+    uint64_t tensor_arena_bytes;
     uint64_t live_bytes, packed_bytes; /* training step: lower bound of any packing, and what the packing needs */
     int threads;
     int reference_kernels; /* tasks that run in plain C */

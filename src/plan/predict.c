@@ -14,7 +14,7 @@ static const struct phase *largest_phase(const struct program *program)
     return largest;
 }
 
-void program_arena_tags(uint64_t by_tag[TAG_COUNT], const char **peak_at, const struct program *program)
+void program_tensor_arena_tags(uint64_t by_tag[TAG_COUNT], const char **peak_at, const struct program *program)
 {
     const struct phase *phase = largest_phase(program);
     uint64_t sum = 0;
@@ -22,7 +22,7 @@ void program_arena_tags(uint64_t by_tag[TAG_COUNT], const char **peak_at, const 
         by_tag[tag] = phase->by_tag[tag];
         sum += phase->by_tag[tag];
     }
-    by_tag[TAG_ACTIVATIONS] += program->arena_bytes - sum;
+    by_tag[TAG_ACTIVATIONS] += program->tensor_arena_bytes - sum;
     *peak_at = phase->instruction_count ? phase->instruction[phase->peak].name : phase->name;
 }
 
@@ -30,7 +30,7 @@ void program_predict(struct prediction *out, const struct program *program, cons
 {
     *out = (struct prediction){.peak_at = "reading"};
     if (program)
-        program_arena_tags(out->by_tag, &out->peak_at, program);
+        program_tensor_arena_tags(out->by_tag, &out->peak_at, program);
     for (int tag = 0; tag < TAG_COUNT; tag++) {
         out->by_tag[tag] = add_most(out->by_tag[tag], outside[tag]);
         out->peak = add_most(out->peak, out->by_tag[tag]);

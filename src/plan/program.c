@@ -88,9 +88,10 @@ static plim_status place_regions(struct program *program, plim_error *error)
     if (program->worker_bytes)
         program->workers_offset = round_up(program->workers_offset, PAGE_BYTES);
     if (!mul_u64(&workers, program->worker_bytes, (uint64_t)program->threads) ||
-        !add_u64(&program->arena_bytes, program->workers_offset, workers) || program->arena_bytes > SIZE_MAX / 2)
+        !add_u64(&program->tensor_arena_bytes, program->workers_offset, workers) ||
+        program->tensor_arena_bytes > SIZE_MAX / 2)
         return too_large(error);
-    program->arena_bytes = round_up(program->arena_bytes, PAGE_BYTES); /* as the budget charges it */
+    program->tensor_arena_bytes = round_up(program->tensor_arena_bytes, PAGE_BYTES); /* as the budget charges it */
     return PLIM_OK;
 }
 

@@ -107,11 +107,11 @@ static struct place place_of(const struct builder *builder, const struct tensor 
     if (tensor->kind == KIND_INPUT)
         return (struct place){.space = SPACE_BATCH, .offset = (uint64_t)tensor->column};
     if (!is_value(tensor))
-        return (struct place){.space = SPACE_ARENA,
+        return (struct place){.space = SPACE_TENSOR_ARENA,
                               .offset = builder->program->persistent_offset[builder->persistent[tensor->id]]};
     const struct life *life = &builder->life[builder->life[tensor->id].root];
     if (life->instance != NOWHERE)
-        return (struct place){.space = SPACE_ARENA, .offset = builder->phase->instance[life->instance].offset};
+        return (struct place){.space = SPACE_TENSOR_ARENA, .offset = builder->phase->instance[life->instance].offset};
     return (struct place){.space = SPACE_WORKER, .offset = life->offset};
 }
 
@@ -120,7 +120,7 @@ static struct place place_operand(const struct builder *builder, const struct te
     struct place place = {.space = SPACE_NONE};
     if (tensor)
         place = place_of(builder, tensor);
-    if (part == PART_CUT && (place.space == SPACE_ARENA || place.space == SPACE_BATCH))
+    if (part == PART_CUT && (place.space == SPACE_TENSOR_ARENA || place.space == SPACE_BATCH))
         place.row_bytes = tensor_row_bytes(tensor);
     return place;
 }

@@ -32,14 +32,14 @@ struct execution {
 
 static uint8_t *worker_base(const struct machine *machine, int worker)
 {
-    return machine->arena + machine->program->workers_offset + (uint64_t)worker * machine->program->worker_bytes;
+    return machine->tensor_arena + machine->program->workers_offset + (uint64_t)worker * machine->program->worker_bytes;
 }
 
 /* By space; a batch's columns have no common one. */
 static inline void set_bases(uintptr_t base[3], const struct machine *machine, int worker)
 {
     memset(base, 0, 3 * sizeof *base);
-    base[SPACE_ARENA] = (uintptr_t)machine->arena;
+    base[SPACE_TENSOR_ARENA] = (uintptr_t)machine->tensor_arena;
     base[SPACE_WORKER] = (uintptr_t)worker_base(machine, worker);
 }
 
@@ -78,7 +78,7 @@ static void run_task(const struct execution *execution, const struct task *task,
                      const uintptr_t base[3], int unit)
 {
     call->node = task->node;
-    call->pack = task->kernel->pack_bytes ? execution->machine->arena + task->pack : NULL;
+    call->pack = task->kernel->pack_bytes ? execution->machine->tensor_arena + task->pack : NULL;
     set_addresses(call, task, base, execution->batch, unit);
     task->kernel->run(task->kernel, call);
 }
@@ -150,7 +150,7 @@ static void run_pack(void *context, int unit, int worker)
     uintptr_t base[3];
     set_bases(base, execution->machine, worker);
     set_addresses(&whole, task, base, execution->batch, 0);
-    task->kernel->pack(task->kernel, &whole, unit, execution->machine->arena + task->pack);
+    task->kernel->pack(task->kernel, &whole, unit, execution->machine->tensor_arena + task->pack);
 }
 
 static void run_packs(struct execution *execution)
@@ -196,8 +196,8 @@ static void run_fold(void *context, int chunk, int worker)
     int64_t first = (int64_t)chunk * FOLD_CHUNK, left = fold->count - first;
     int64_t count = left < FOLD_CHUNK ? left : FOLD_CHUNK;
     uint64_t skip = (uint64_t)first * type_bytes(fold->type);
-    uint8_t *to = execution->machine->arena + fold->to + skip;
-    const uint8_t *from = execution->machine->arena + fold->from + skip;
+    uint8_t *to = execution->machine->tensor_arena + fold->to + skip;
+    const uint8_t *from = execution->machine->tensor_arena + fold->from + skip;
     (void)worker;
     if (fold->type == TYPE_F64)
         add_doubles((double *)to, from, fold->stride, execution->units, count);
@@ -226,17 +226,17 @@ static void run_folds(struct execution *execution)
 static void poison_all(const struct machine *machine)
 {
     uint64_t kept = machine->program->persistent_bytes;
-    memset(machine->arena + kept, POISON, machine->program->arena_bytes - kept);
+    memset(machine->tensor_arena + kept, POISON, machine->program->tensor_arena_bytes - kept);
 }
 
 /* What died with this instruction, and the slice buffers. */
 static void poison_dead(const struct machine *machine, const struct phase *phase, int at)
 {
     const struct program *program = machine->program;
-    memset(machine->arena + program->workers_offset, POISON, program->worker_bytes * (uint64_t)program->threads);
+    memset(machine->tensor_arena + program->workers_offset, POISON, program->worker_bytes * (uint64_t)program->threads);
     for (int k = 0; k < phase->instance_count; k++)
         if (phase->instance[k].last == at && at + 1 < phase->instruction_count)
-            memset(machine->arena + phase->instance[k].offset, POISON, phase->instance[k].bytes);
+            memset(machine->tensor_arena + phase->instance[k].offset, POISON, phase->instance[k].bytes);
 }
 
 void machine_run_instructions(struct machine *machine, const struct phase *phase, const struct batch *batch)
@@ -281,7 +281,7 @@ static plim_status book(struct machine *machine, plim_error *error)
 {
     uint64_t by_tag[TAG_COUNT];
     const char *peak_at;
-    program_arena_tags(by_tag, &peak_at, machine->program);
+    program_tensor_arena_tags(by_tag, &peak_at, machine->program);
     for (int tag = 0; tag < TAG_COUNT; tag++) {
         if (tag == TAG_ACTIVATIONS || by_tag[tag] == 0)
             continue;
@@ -309,9 +309,9 @@ plim_status machine_open(struct machine *machine, struct program *program, struc
 {
     const struct backend_type *backend = program->backend->type;
     struct machine opened = {.program = program, .budget = budget};
-    opened.arena = budget_take(budget, TAG_ACTIVATIONS, program->arena_bytes);
-    if (!opened.arena)
-        return budget_refused(budget, TAG_ACTIVATIONS, program->arena_bytes, error);
+    opened.tensor_arena = budget_take(budget, TAG_ACTIVATIONS, program->tensor_arena_bytes);
+    if (!opened.tensor_arena)
+        return budget_refused(budget, TAG_ACTIVATIONS, program->tensor_arena_bytes, error);
     plim_status status = book(&opened, error);
     if (status == PLIM_OK)
         status = team_make(&opened.team, budget, program->threads, backend->thread_start, error);
@@ -327,11 +327,11 @@ plim_status machine_open(struct machine *machine, struct program *program, struc
 
 void machine_close(struct machine *machine)
 {
-    if (!machine->arena)
+    if (!machine->tensor_arena)
         return;
     team_free(machine->team);
     unbook(machine);
-    budget_give(machine->budget, TAG_ACTIVATIONS, machine->arena, machine->program->arena_bytes);
+    budget_give(machine->budget, TAG_ACTIVATIONS, machine->tensor_arena, machine->program->tensor_arena_bytes);
     *machine = (struct machine){0};
 }
 
@@ -342,7 +342,7 @@ void *machine_data(const struct machine *machine, int phase_index, const struct 
     if (!graph || tensor->id < 0 || tensor->id >= graph->tensor_count || graph->tensor[tensor->id] != tensor)
         return NULL;
     const struct place *place = &phase->place[tensor->id];
-    return place->space == SPACE_ARENA ? machine->arena + place->offset : NULL;
+    return place->space == SPACE_TENSOR_ARENA ? machine->tensor_arena + place->offset : NULL;
 }
 
 void *machine_buffer(uint64_t *bytes, const struct machine *machine, int phase_index)
@@ -350,5 +350,5 @@ void *machine_buffer(uint64_t *bytes, const struct machine *machine, int phase_i
     const struct phase *phase = &machine->program->phase[phase_index];
     bool there = phase->name && !phase->graph && phase->instance_count == 1;
     *bytes = there ? phase->instance[0].bytes : 0;
-    return there ? machine->arena + phase->instance[0].offset : NULL;
+    return there ? machine->tensor_arena + phase->instance[0].offset : NULL;
 }

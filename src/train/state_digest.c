@@ -7,7 +7,7 @@
 
 void *persistent_data(const struct machine *machine, int i)
 {
-    return machine->arena + machine->program->persistent_offset[i];
+    return machine->tensor_arena + machine->program->persistent_offset[i];
 }
 
 /* Little-endian, so that machines agree. */

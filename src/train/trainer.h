@@ -17,7 +17,7 @@ struct machine {
     struct program *program;
     struct budget *budget;
     struct team *team;
-    uint8_t *arena;             /* program->arena_bytes, mapped and touched */
+    uint8_t *tensor_arena;      /* program->tensor_arena_bytes, mapped and touched */
     uint64_t booked[TAG_COUNT]; /* arena bytes that the budget counts under other tags than activations */
     bool poison;                /* debugging: fill dead bytes with NaN, so that a plan that reads them fails visibly */
 };

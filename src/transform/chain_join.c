@@ -20,14 +20,14 @@ static bool writes(const struct node *node, int input)
 
 /* ---- cut alike --------------------------------------------------------- */
 
-/* Where the cut is in a table of twice as many slots as nodes, at least: into alike + 1; 0: nowhere yet. */
-static int *slot_of(const struct joining *j, int *slot, size_t slots, const struct cut *cut)
+/* Where the cut is in a table of twice as many entries as nodes, at least: into alike + 1; 0: nowhere yet. */
+static int *entry_of(const struct joining *j, int *entry, size_t entries, const struct cut *cut)
 {
     uint64_t hash = ((uint64_t)cut->extent * 2 + cut->by_sample) * 0x9e3779b97f4a7c15u;
-    for (size_t at = (size_t)(hash >> 20) & (slots - 1);; at = (at + 1) & (slots - 1)) {
-        const struct alike *there = slot[at] ? &j->alike[slot[at] - 1] : NULL;
+    for (size_t at = (size_t)(hash >> 20) & (entries - 1);; at = (at + 1) & (entries - 1)) {
+        const struct alike *there = entry[at] ? &j->alike[entry[at] - 1] : NULL;
         if (!there || (there->extent == cut->extent && there->by_sample == cut->by_sample))
-            return &slot[at];
+            return &entry[at];
     }
 }
 
@@ -35,17 +35,17 @@ static int *slot_of(const struct joining *j, int *slot, size_t slots, const stru
 static bool find_alike(struct joining *j, const int *leader)
 {
     int nodes = j->work->graph->node_count, count = 0, begin = 0;
-    size_t slots = 16;
-    while (slots < 2 * (size_t)nodes)
-        slots *= 2;
-    int *slot = arena_array(&j->work->arena, slots, sizeof *slot);
-    if (!slot)
+    size_t entries = 16;
+    while (entries < 2 * (size_t)nodes)
+        entries *= 2;
+    int *entry = arena_array(&j->work->arena, entries, sizeof *entry);
+    if (!entry)
         return false;
     for (int n = 0; n < nodes; n++) {
         if (leader[n] != n)
             continue;
         const struct cut *cut = &j->work->cut[n];
-        int *found = slot_of(j, slot, slots, cut);
+        int *found = entry_of(j, entry, entries, cut);
         if (!*found) {
             j->alike[count++] = (struct alike){.extent = cut->extent, .by_sample = cut->by_sample};
             *found = count;

@@ -625,7 +625,7 @@ static void seek_some(void *context, int unit, int worker)
     }
 }
 
-/* Few slots, many threads: everybody finds the right record. */
+/* Few frames, many threads: everybody finds the right record. */
 static void finds_from_many_threads(void **state)
 {
     (void)state;

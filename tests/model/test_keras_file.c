@@ -60,7 +60,7 @@ static plim_status read_text(struct desk *desk, const char *text, size_t bytes)
     struct model_tensors tensors;
     int count;
     TRY(keras_config_read(&config, &desk->arena, "config.json", text, bytes, &desk->error));
-    TRY(model_read(&desk->model, desk->budget, "config.json", config.words, &desk->error));
+    TRY(model_read(&desk->model, desk->budget, "config.json", config.yaml, &desk->error));
     TRY(model_input_columns(columns, &count, COUNT(columns), desk->model, &desk->error));
     return model_build(&tensors, &desk->graph, desk->model,
                        &(struct step_spec){.column = columns, .column_count = count}, &desk->error);

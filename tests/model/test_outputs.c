@@ -14,11 +14,11 @@ static const char two[] = "layers:\n"
 static plim_status compile(struct bench *bench, const char *text)
 {
     const struct yaml *words = parse(bench, text);
-    const struct compile_words compiled = {.loss = {yaml_get(words, "loss"), "job.yaml"},
-                                           .loss_weights = {yaml_get(words, "loss_weights"), "job.yaml"},
-                                           .metrics = {yaml_get(words, "metrics"), "job.yaml"},
-                                           .weighted_metrics = {yaml_get(words, "weighted_metrics"), "job.yaml"},
-                                           .class_weight = {yaml_get(words, "class_weight"), "job.yaml"}};
+    const struct compile_keys compiled = {.loss = {yaml_get(words, "loss"), "job.yaml"},
+                                          .loss_weights = {yaml_get(words, "loss_weights"), "job.yaml"},
+                                          .metrics = {yaml_get(words, "metrics"), "job.yaml"},
+                                          .weighted_metrics = {yaml_get(words, "weighted_metrics"), "job.yaml"},
+                                          .class_weight = {yaml_get(words, "class_weight"), "job.yaml"}};
     bench->training = (struct training){0};
     TRY(optimizer_read(&bench->training.optimizer, "job.yaml", parse(bench, "sgd"), &bench->error));
     return compile_read(&bench->training, bench->model, &bench->arena, &compiled, &bench->error);

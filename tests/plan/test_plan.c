@@ -151,7 +151,7 @@ static void threads_change_workers_only(void **state)
         assert_memory_equal(&a->instruction[i].chain, &b->instruction[i].chain, sizeof(struct chain));
     for (int k = 0; k < a->instance_count; k++)
         assert_int_equal(a->instance[k].offset, b->instance[k].offset);
-    assert_int_equal(four.program->arena_bytes - one.program->arena_bytes, 3 * one.program->worker_bytes);
+    assert_int_equal(four.program->tensor_arena_bytes - one.program->tensor_arena_bytes, 3 * one.program->worker_bytes);
     release(&one);
     release(&four);
 }
@@ -167,7 +167,7 @@ static void prediction_adds_up(void **state)
     for (int tag = 0; tag < TAG_COUNT; tag++)
         sum += prediction.by_tag[tag];
     assert_int_equal(sum, prediction.peak);
-    assert_int_equal(prediction.peak, bench.program->arena_bytes + 1078);
+    assert_int_equal(prediction.peak, bench.program->tensor_arena_bytes + 1078);
     assert_string_equal(prediction.peak_at, "conv2d_1 backward");
     assert_true(program_kernels(bench.program, "reference") > 20);
     assert_int_equal(program_kernels(bench.program, "onednn"), 0);

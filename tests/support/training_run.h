@@ -53,7 +53,7 @@ static inline void close_run(struct run *run)
 
 static inline void set_weights(struct run *run)
 {
-    memset(run->machine.arena, 0, run->program->persistent_bytes);
+    memset(run->machine.tensor_arena, 0, run->program->persistent_bytes);
     for (int w = 0; w < run->made.weight_count; w++) {
         const struct tensor *tensor = run->made.weight[w];
         float *data = machine_data(&run->machine, PHASE_TRAIN, tensor);
@@ -63,7 +63,7 @@ static inline void set_weights(struct run *run)
     }
     for (int p = 0; p < run->program->persistent_count; p++)
         if (strcmp(run->program->persistent[p]->name, "optimizer/learning_rate") == 0)
-            *(float *)(run->machine.arena + run->program->persistent_offset[p]) = 0.01f;
+            *(float *)(run->machine.tensor_arena + run->program->persistent_offset[p]) = 0.01f;
 }
 
 /* Weights and states after a step for each of `counts` samples of a graph over (x, label); test_free it. */
@@ -81,7 +81,7 @@ static inline uint8_t *train_run(struct run *run, const int64_t *counts, int ste
         machine_run(&run->machine, PHASE_TRAIN, &batch);
     }
     uint8_t *out = test_malloc(run->program->persistent_bytes);
-    memcpy(out, run->machine.arena, run->program->persistent_bytes);
+    memcpy(out, run->machine.tensor_arena, run->program->persistent_bytes);
     test_free(x);
     test_free(label);
     return out;

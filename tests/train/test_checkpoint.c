@@ -31,7 +31,7 @@ struct studio {
     uint64_t offset[4];
     struct program program;
     struct machine machine;
-    uint8_t arena[2048], buffer[BUFFER_BYTES]; /* one after the other, as in an arena */
+    uint8_t tensor_arena[2048], buffer[BUFFER_BYTES]; /* one after the other, as in an arena */
     struct instance save;
     struct position position;
     uint64_t held; /* by the budget, at rest */
@@ -39,9 +39,9 @@ struct studio {
 
 static void fill(struct studio *room, int seed)
 {
-    for (size_t i = 0; i < sizeof room->arena; i++)
-        room->arena[i] = (uint8_t)(i * 31 + (size_t)seed * 7);
-    memcpy(room->arena + room->offset[3], &(int64_t){seed}, sizeof(int64_t));
+    for (size_t i = 0; i < sizeof room->tensor_arena; i++)
+        room->tensor_arena[i] = (uint8_t)(i * 31 + (size_t)seed * 7);
+    memcpy(room->tensor_arena + room->offset[3], &(int64_t){seed}, sizeof(int64_t));
     room->position = (struct position){.epoch = seed,
                                        .step = 5,
                                        .total_steps = 17,
@@ -79,9 +79,10 @@ static int set_up(void **state)
         (struct program){.persistent = room->persistent, .persistent_offset = room->offset, .persistent_count = 4};
     room->save = (struct instance){.name = "save",
                                    .bytes = BUFFER_BYTES,
-                                   .offset = offsetof(struct studio, buffer) - offsetof(struct studio, arena)};
+                                   .offset = offsetof(struct studio, buffer) - offsetof(struct studio, tensor_arena)};
     room->program.phase[PHASE_SAVE] = (struct phase){.name = "save", .instance = &room->save, .instance_count = 1};
-    room->machine = (struct machine){.program = &room->program, .budget = room->budget, .arena = room->arena};
+    room->machine =
+        (struct machine){.program = &room->program, .budget = room->budget, .tensor_arena = room->tensor_arena};
     room->held = budget_usage(room->budget).now;
     fill(room, 1);
     *state = room;
@@ -119,7 +120,7 @@ static void save_generation(struct studio *room, int seed)
 
 static plim_status load(struct studio *room, bool *found, struct position *position, char note[256], plim_error *error)
 {
-    memset(room->arena, 0, sizeof room->arena);
+    memset(room->tensor_arena, 0, sizeof room->tensor_arena);
     return checkpoint_load(found, position, note, &room->checkpoints, &room->machine, error);
 }
 
@@ -134,13 +135,13 @@ static int load_generation(struct studio *room, char note[256])
         fail_msg("%s: %s", error.where, error.message);
     if (!found)
         return 0;
-    uint8_t loaded[sizeof room->arena];
-    memcpy(loaded, room->arena, sizeof loaded);
+    uint8_t loaded[sizeof room->tensor_arena];
+    memcpy(loaded, room->tensor_arena, sizeof loaded);
     int seed = (int)position.epoch;
     fill(room, seed);
     for (int i = 0; i < 4; i++) {
         size_t bytes = (size_t)shape_count(&room->tensor[i].shape) * type_bytes(room->tensor[i].type);
-        assert_memory_equal(loaded + room->offset[i], room->arena + room->offset[i], bytes);
+        assert_memory_equal(loaded + room->offset[i], room->tensor_arena + room->offset[i], bytes);
     }
     assert_int_equal(position.step, room->position.step);
     assert_int_equal(position.total_steps, room->position.total_steps);
@@ -655,8 +656,8 @@ static void every_flipped_bit_is_found(void **state)
             plim_status status = load(room, &found, &position, note, &error);
             if (status != PLIM_BAD_DATA)
                 fail_msg("bit %d of byte %zu was not found", bit, i);
-            for (size_t k = 0; k < sizeof room->arena; k++)
-                assert_int_equal(room->arena[k], 0); /* nothing was put into place */
+            for (size_t k = 0; k < sizeof room->tensor_arena; k++)
+                assert_int_equal(room->tensor_arena[k], 0); /* nothing was put into place */
         }
     }
 }
@@ -733,13 +734,13 @@ static void counts_that_no_run_has_reached(void **state)
     plim_error error = {0};
     static const int64_t most = (int64_t)1 << 53, iterations[] = {most + 1, INT64_MAX, -1, INT64_MIN};
     for (int i = 0; i < COUNT(iterations); i++) {
-        memcpy(room->arena + room->offset[3], &iterations[i], sizeof iterations[i]);
+        memcpy(room->tensor_arena + room->offset[3], &iterations[i], sizeof iterations[i]);
         assert_int_equal(save(room, NULL), PLIM_OK);
         assert_int_equal(load(room, &found, &position, note, &error), PLIM_BAD_DATA);
         assert_non_null(strstr(error.message, "iteration"));
-        assert_int_equal(room->arena[room->offset[0]], 0); /* nothing was read into place */
+        assert_int_equal(room->tensor_arena[room->offset[0]], 0); /* nothing was read into place */
     }
-    memcpy(room->arena + room->offset[3], &most, sizeof most);
+    memcpy(room->tensor_arena + room->offset[3], &most, sizeof most);
     assert_int_equal(save(room, NULL), PLIM_OK);
     assert_int_equal(load(room, &found, &position, note, &error), PLIM_OK);
     room->position.step = most + 1;
@@ -796,15 +797,15 @@ static void weights_alone(void **state)
     digest_weights(optimizer, &room->machine, KIND_STATE);
     assert_string_not_equal(digest, optimizer);
     assert_int_equal(weights_save(path, &room->machine, NULL), PLIM_OK);
-    memset(room->arena, 0, sizeof room->arena);
+    memset(room->tensor_arena, 0, sizeof room->tensor_arena);
     assert_int_equal(weights_load(path, &room->machine, NULL), PLIM_OK);
     digest_weights(again, &room->machine, KIND_WEIGHT);
     assert_string_equal(digest, again);
-    assert_memory_equal(room->arena + room->offset[2], states, sizeof states);
+    assert_memory_equal(room->tensor_arena + room->offset[2], states, sizeof states);
     /* A checkpoint has weights, too. */
     save_generation(room, 5);
     digest_weights(digest, &room->machine, KIND_WEIGHT);
-    memset(room->arena, 0, sizeof room->arena);
+    memset(room->tensor_arena, 0, sizeof room->tensor_arena);
     assert_int_equal(weights_load(room->current, &room->machine, NULL), PLIM_OK);
     digest_weights(again, &room->machine, KIND_WEIGHT);
     assert_string_equal(digest, again);

@@ -54,7 +54,7 @@ static void build(struct bench *bench, enum which which, int64_t batch, int64_t 
 static void initialize(struct bench *bench)
 {
     const struct program *program = bench->program;
-    memset(bench->machine.arena, 0, program->persistent_bytes);
+    memset(bench->machine.tensor_arena, 0, program->persistent_bytes);
     for (int w = 0; w < bench->made.weight_count; w++) {
         const struct tensor *tensor = bench->made.weight[w];
         float *data = machine_data(&bench->machine, PHASE_TRAIN, tensor);
@@ -68,7 +68,7 @@ static void initialize(struct bench *bench)
     }
     for (int p = 0; p < program->persistent_count; p++)
         if (strcmp(program->persistent[p]->name, "optimizer/learning_rate") == 0)
-            *(float *)(bench->machine.arena + program->persistent_offset[p]) = 0.01f;
+            *(float *)(bench->machine.tensor_arena + program->persistent_offset[p]) = 0.01f;
 }
 
 /* hidden: units of the MLP. */
@@ -162,14 +162,14 @@ static uint8_t *trained(size_t *bytes, enum which which, int64_t batch, int thre
     for (int step = 0; step < 4; step++) {
         struct batch full = batch_of(&data, which, step == 2 ? last : batch);
         if (garbage >= 0)
-            memset(bench.machine.arena + bench.program->persistent_bytes, garbage + step,
-                   bench.program->arena_bytes - bench.program->persistent_bytes);
+            memset(bench.machine.tensor_arena + bench.program->persistent_bytes, garbage + step,
+                   bench.program->tensor_arena_bytes - bench.program->persistent_bytes);
         machine_run(&bench.machine, PHASE_TRAIN, &full);
         machine_run(&bench.machine, PHASE_EVALUATE, &full);
     }
     *bytes = bench.program->persistent_bytes;
     uint8_t *out = test_malloc(*bytes);
-    memcpy(out, bench.machine.arena, *bytes);
+    memcpy(out, bench.machine.tensor_arena, *bytes);
     free_data(&data);
     close_bench(&bench);
     return out;
@@ -348,7 +348,7 @@ static void fusing_keeps_the_step(void **state)
     open_bench(&fused, CNN, 16, 0, 1);
     open_bench(&plain, CNN_PLAIN, 16, 0, 1);
     assert_true(fused.train.node_count < plain.train.node_count);
-    assert_true(fused.program->arena_bytes < plain.program->arena_bytes);
+    assert_true(fused.program->tensor_arena_bytes < plain.program->tensor_arena_bytes);
     for (int n = 0; n < fused.train.node_count; n++)
         assert_int_equal(fused.train.node[n]->id, n);
     for (int t = 0; t < fused.train.tensor_count; t++)
@@ -426,7 +426,7 @@ static void ledger_shows_the_plan(void **state)
     (void)state;
     open_bench(&bench, CNN, 16, 0, 2);
     struct budget_usage usage = budget_usage(bench.budget);
-    program_arena_tags(by_tag, &peak_at, bench.program);
+    program_tensor_arena_tags(by_tag, &peak_at, bench.program);
     assert_int_equal(usage.now_by_tag[TAG_WEIGHTS], by_tag[TAG_WEIGHTS]);
     assert_int_equal(usage.now_by_tag[TAG_OPTIMIZER], by_tag[TAG_OPTIMIZER]);
     assert_int_equal(usage.now_by_tag[TAG_ACTIVATIONS], by_tag[TAG_ACTIVATIONS]);
@@ -450,8 +450,8 @@ static void opening_fails_cleanly(void **state)
     machine_close(&bench.machine);
     uint64_t now = budget_usage(bench.budget).now;
     bench.program->threads = 2;
-    for (uint64_t room = 0; room < bench.program->arena_bytes + THREAD_STACK_BYTES;
-         room += bench.program->arena_bytes / 3) {
+    for (uint64_t room = 0; room < bench.program->tensor_arena_bytes + THREAD_STACK_BYTES;
+         room += bench.program->tensor_arena_bytes / 3) {
         assert_int_equal(budget_limit(bench.budget, now + room, NULL), PLIM_OK);
         assert_int_equal(machine_open(&machine, bench.program, bench.budget, &error), PLIM_OVER_BUDGET);
         assert_int_equal(budget_usage(bench.budget).now, now);

@@ -95,10 +95,10 @@ static int find_file(const struct read_queue *queue, const struct file *file)
     return -1;
 }
 
-static int take_slot(struct read_queue *queue)
+static int take_request(struct read_queue *queue)
 {
     for (int s = 0; s < READ_QUEUE_DEPTH; s++)
-        if (!atomic_load(&queue->slot[s].used) && !atomic_exchange(&queue->slot[s].used, true))
+        if (!atomic_load(&queue->request[s].used) && !atomic_exchange(&queue->request[s].used, true))
             return s;
     return -1;
 }
@@ -116,7 +116,7 @@ static bool submit(struct read_queue *queue, int s, uint64_t offset, void *to, u
     struct iocb call = {
         .aio_data = (uint64_t)s,
         .aio_lio_opcode = IOCB_CMD_PREAD,
-        .aio_fildes = (uint32_t)queue->file[queue->slot[s].file].descriptor,
+        .aio_fildes = (uint32_t)queue->file[queue->request[s].file].descriptor,
         .aio_buf = (uint64_t)(uintptr_t)to,
         .aio_nbytes = bytes,
         .aio_offset = (int64_t)offset,
@@ -131,7 +131,7 @@ static bool submit(struct read_queue *queue, int s, uint64_t offset, void *to, u
     if (syscall(SYS_io_submit, queue->context, 1L, calls) == 1)
         return true;
     if (errno == EINVAL || errno == EOPNOTSUPP || errno == ENOSYS)
-        atomic_store(&queue->file[queue->slot[s].file].refused, true);
+        atomic_store(&queue->file[queue->request[s].file].refused, true);
     atomic_fetch_sub(&queue->in_flight, 1);
     return false;
 }
@@ -146,16 +146,16 @@ enum read_queue_answer read_queue_add(struct read_queue *queue, struct file *fil
         return READ_DECLINED;
     if (is_cached(file, offset, bytes))
         return READ_CACHED;
-    int s = take_slot(queue);
+    int s = take_request(queue);
     if (s < 0)
         return READ_DECLINED;
-    queue->slot[s].file = f;
-    queue->slot[s].tag = tag;
-    queue->slot[s].needed = end - first;
-    atomic_store(&queue->slot[s].told, true);
+    queue->request[s].file = f;
+    queue->request[s].tag = tag;
+    queue->request[s].needed = end - first;
+    atomic_store(&queue->request[s].published, true);
     if (submit(queue, s, first, to, round_up(end, READ_QUEUE_ALIGNMENT) - first))
         return READ_TAKEN;
-    atomic_store(&queue->slot[s].used, false);
+    atomic_store(&queue->request[s].used, false);
     return READ_DECLINED;
 }
 
@@ -172,17 +172,17 @@ int read_queue_judge(int slow, uint64_t bytes, uint64_t ns)
 static struct read_done land(struct read_queue *queue, const struct io_event *event)
 {
     int s = (int)event->data;
-    atomic_exchange(&queue->slot[s].told, false); /* compilers do not know that the kernel orders the threads */
-    int f = queue->slot[s].file;
-    struct read_done done = {.tag = queue->slot[s].tag,
-                             .whole = event->res > 0 && (uint64_t)event->res >= queue->slot[s].needed};
+    atomic_exchange(&queue->request[s].published, false); /* compilers do not know that the kernel orders the threads */
+    int f = queue->request[s].file;
+    struct read_done done = {.tag = queue->request[s].tag,
+                             .whole = event->res > 0 && (uint64_t)event->res >= queue->request[s].needed};
     if (event->res == -EINVAL || event->res == -EOPNOTSUPP)
         atomic_store(&queue->file[f].refused, true);
     if (done.whole) {
-        atomic_fetch_add(&queue->done_bytes, queue->slot[s].needed);
-        atomic_fetch_add(&queue->bytes, queue->slot[s].needed);
+        atomic_fetch_add(&queue->done_bytes, queue->request[s].needed);
+        atomic_fetch_add(&queue->bytes, queue->request[s].needed);
     }
-    atomic_store(&queue->slot[s].used, false);
+    atomic_store(&queue->request[s].used, false);
     return done;
 }
 

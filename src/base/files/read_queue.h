@@ -3,7 +3,7 @@
    Reading through the page cache costs more time than a fast disk needs to read, because the kernel allocates pages and
    copies out of them. Data that is read once, one block at a time, into memory that is allocated already does not need
    the page cache. Any read may be declined; the caller then calls file_read. A read is declined where the bytes are in
-   the page cache already, where the system or the file system cannot do it, where all READ_QUEUE_DEPTH slots are in
+   the page cache already, where the system or the file system cannot do it, where all READ_QUEUE_DEPTH requests are in
    use, and where the disk is so slow that its bytes had better stay in the page cache. */
 #ifndef BASE_FILES_READ_QUEUE_H
 #define BASE_FILES_READ_QUEUE_H
@@ -26,10 +26,10 @@ struct read_queue {
     } file[READ_QUEUE_FILES];
     struct {
         atomic_bool used;
-        atomic_bool told; /* the fields below are written: the thread that waits may not be the one that submitted */
+        atomic_bool published; /* the fields below are written: who waits may not be the thread that submitted */
         int file;
         uint64_t tag, needed; /* needed: bytes from the start of the aligned range to the end of the request */
-    } slot[READ_QUEUE_DEPTH];
+    } request[READ_QUEUE_DEPTH];
     atomic_int in_flight;
     atomic_ullong busy_since; /* clock_ns() when the queue was last empty */
     atomic_ullong done_bytes; /* bytes read since then */

@@ -1,8 +1,8 @@
-/* index_table.h - an open hash table of numbers, 4 bytes a slot.
+/* index_table.h - an open hash table of numbers, 4 bytes an entry.
 
-   A slot holds a number + 1 in its low bits, as many as the largest needs, and bits of the hash in the others: a slot
-   of another hash is passed over without a look at what its number stands for. 0 is a free slot. Keys are the user's:
-   he walks from slot to slot (table_first, table_next) and compares. A third of the slots stays free. */
+   An entry holds a number + 1 in its low bits, as many as the largest needs, and bits of the hash in the others: one
+   of another hash is passed over without a look at what its number stands for. 0 is a free entry. Keys are the user's:
+   he walks from entry to entry (table_first, table_next) and compares. A third of the entries stays free. */
 #ifndef BASE_SETS_INDEX_TABLE_H
 #define BASE_SETS_INDEX_TABLE_H
 
@@ -12,26 +12,26 @@
 #define TABLE_MOST ((uint64_t)1 << 31) /* numbers */
 
 struct index_table {
-    uint32_t *slot;
-    uint64_t count;       /* of slots */
+    uint32_t *entry;
+    uint64_t count;       /* of entries */
     uint32_t number_mask; /* of the low bits */
 };
 
-static inline uint64_t table_slots(uint64_t entries)
+static inline uint64_t table_entries(uint64_t keys)
 {
-    return entries + entries / 2 + 8;
+    return keys + keys / 2 + 8;
 }
 
-/* For numbers below `most`; slots are table_slots zeroes. */
-static inline void table_init(struct index_table *table, uint32_t *slot, uint64_t slots, uint64_t most)
+/* For numbers below `most`; entries are table_entries zeroes. */
+static inline void table_init(struct index_table *table, uint32_t *entry, uint64_t entries, uint64_t most)
 {
     uint32_t mask = 1;
     while (mask < most)
         mask = mask << 1 | 1;
-    *table = (struct index_table){slot, slots, mask};
+    *table = (struct index_table){entry, entries, mask};
 }
 
-/* By the high half of the hash; the bits in the slot are of the low half. */
+/* By the high half of the hash; the bits in the entry are of the low half. */
 static inline uint64_t table_first(const struct index_table *table, uint64_t hash)
 {
     return (hash >> 32) * table->count >> 32;
@@ -42,20 +42,20 @@ static inline uint64_t table_next(const struct index_table *table, uint64_t at)
     return at + 1 == table->count ? 0 : at + 1;
 }
 
-/* Whether the slot, which is not free, can be one with this hash. */
-static inline bool table_may_be(const struct index_table *table, uint32_t slot, uint64_t hash)
+/* Whether the entry, which is not free, can be one with this hash. */
+static inline bool table_may_be(const struct index_table *table, uint32_t entry, uint64_t hash)
 {
-    return !((slot ^ (uint32_t)hash) & ~table->number_mask);
+    return !((entry ^ (uint32_t)hash) & ~table->number_mask);
 }
 
-static inline uint32_t table_number(const struct index_table *table, uint32_t slot)
+static inline uint32_t table_number(const struct index_table *table, uint32_t entry)
 {
-    return (slot & table->number_mask) - 1;
+    return (entry & table->number_mask) - 1;
 }
 
 static inline void table_put(struct index_table *table, uint64_t at, uint64_t hash, uint32_t number)
 {
-    table->slot[at] = ((uint32_t)hash & ~table->number_mask) | (number + 1);
+    table->entry[at] = ((uint32_t)hash & ~table->number_mask) | (number + 1);
 }
 
 #endif

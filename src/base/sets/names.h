@@ -4,16 +4,16 @@
 
 #include "base/memory/arena.h"
 
-struct names_slot {
+struct names_entry {
     const char *name; /* the caller's; NULL: free */
     int number;
 };
 
 struct names {
     struct arena *arena;
-    struct names_slot *slot;
+    struct names_entry *entry;
     int count, capacity; /* capacity: a power of two */
-    uint64_t steps;      /* slots that were looked at */
+    uint64_t steps;      /* entries that were looked at */
 };
 
 /* Takes nothing yet. */

@@ -1,6 +1,6 @@
 /* record_index.c - finds records by number in an index that stays on the disk.
 
-   Pages of entries and blocks of residuals are cached in slots, each under a flag. Who finds a slot taken does not
+   Pages of entries and blocks of residuals are cached in frames, each under a flag. Who finds a frame taken does not
    wait: it reads the piece for itself, on its stack. */
 #include "formats/records/record_index.h"
 
@@ -16,22 +16,22 @@
 /* Both open files and the index's path. */
 #define FILES_BYTES ((uint64_t)24 * 1024)
 
-struct slot {
+struct frame {
     atomic_flag taken;
     int64_t number; /* of the piece; -1: none */
     uint8_t bytes[];
 };
 
-#define SLOT_BYTES(bytes) (round_up(sizeof(struct slot) + (bytes), 64))
-#define PAGE_SLOT_BYTES   SLOT_BYTES(INDEX_PAGE_BYTES)
-#define BLOCK_SLOT_BYTES  SLOT_BYTES(INDEX_BLOCK_BYTES)
+#define FRAME_BYTES(bytes) (round_up(sizeof(struct frame) + (bytes), 64))
+#define PAGE_FRAME_BYTES   FRAME_BYTES(INDEX_PAGE_BYTES)
+#define BLOCK_FRAME_BYTES  FRAME_BYTES(INDEX_BLOCK_BYTES)
 
 struct record_index {
     struct budget *budget;
     struct file *file, *data;
     struct index_header header;
-    uint8_t *pages, *blocks; /* slots of each */
-    int slots;
+    uint8_t *pages, *blocks; /* frames of each */
+    int frames;
 };
 
 /* ---- shared with the builder ------------------------------------------------------ */
@@ -66,16 +66,16 @@ plim_status index_path_take(char **out, struct budget *budget, const char *data_
 
 /* ---- opening ---------------------------------------------------------------------- */
 
-static int usable_slots(int slots)
+static int usable_frames(int frames)
 {
-    return slots < 1 ? 1 : slots > 1 << 20 ? 1 << 20 : slots;
+    return frames < 1 ? 1 : frames > 1 << 20 ? 1 << 20 : frames;
 }
 
-uint64_t record_index_cost(int slots)
+uint64_t record_index_cost(int frames)
 {
-    size_t count = (size_t)usable_slots(slots);
-    return budget_charge(sizeof(struct record_index)) + budget_charge(count * PAGE_SLOT_BYTES) +
-           budget_charge(count * BLOCK_SLOT_BYTES) + FILES_BYTES;
+    size_t count = (size_t)usable_frames(frames);
+    return budget_charge(sizeof(struct record_index)) + budget_charge(count * PAGE_FRAME_BYTES) +
+           budget_charge(count * BLOCK_FRAME_BYTES) + FILES_BYTES;
 }
 
 static uint64_t group_count(const struct record_index *index)
@@ -125,15 +125,15 @@ static plim_status check_data(struct record_index *index, const char *data_path,
     return PLIM_OK;
 }
 
-static void *take_slots(struct record_index *index, size_t slot_bytes)
+static void *take_frames(struct record_index *index, size_t frame_bytes)
 {
-    uint8_t *slots = budget_take(index->budget, TAG_FORMATS, (size_t)index->slots * slot_bytes);
-    for (int i = 0; slots && i < index->slots; i++) {
-        struct slot *slot = (struct slot *)(slots + (size_t)i * slot_bytes);
-        atomic_flag_clear(&slot->taken);
-        slot->number = -1;
+    uint8_t *frames = budget_take(index->budget, TAG_FORMATS, (size_t)index->frames * frame_bytes);
+    for (int i = 0; frames && i < index->frames; i++) {
+        struct frame *frame = (struct frame *)(frames + (size_t)i * frame_bytes);
+        atomic_flag_clear(&frame->taken);
+        frame->number = -1;
     }
-    return slots;
+    return frames;
 }
 
 static plim_status start(struct record_index *index, const char *data_path, const char *index_path, plim_error *error)
@@ -146,20 +146,20 @@ static plim_status start(struct record_index *index, const char *data_path, cons
     TRY(read_header(index, error));
     TRY(check_data(index, data_path, error));
     file_expect_random(index->file);
-    index->pages = take_slots(index, PAGE_SLOT_BYTES);
-    index->blocks = take_slots(index, BLOCK_SLOT_BYTES);
+    index->pages = take_frames(index, PAGE_FRAME_BYTES);
+    index->blocks = take_frames(index, BLOCK_FRAME_BYTES);
     if (!index->pages || !index->blocks)
-        return budget_refused(index->budget, TAG_FORMATS, (uint64_t)index->slots * BLOCK_SLOT_BYTES, error);
+        return budget_refused(index->budget, TAG_FORMATS, (uint64_t)index->frames * BLOCK_FRAME_BYTES, error);
     return PLIM_OK;
 }
 
 plim_status record_index_open(struct record_index **out, struct budget *budget, const char *data_path,
-                              const char *index_path, int slots, plim_error *error)
+                              const char *index_path, int frames, plim_error *error)
 {
     struct record_index *index;
     TRY(budget_alloc(&index, budget, TAG_FORMATS, sizeof *index, error));
     index->budget = budget;
-    index->slots = usable_slots(slots);
+    index->frames = usable_frames(frames);
     return OPENED(out, index, record_index_close, start(index, data_path, index_path, error));
 }
 
@@ -169,8 +169,8 @@ void record_index_close(struct record_index *index)
         return;
     file_close(index->file);
     file_close(index->data);
-    budget_give(index->budget, TAG_FORMATS, index->pages, (size_t)index->slots * PAGE_SLOT_BYTES);
-    budget_give(index->budget, TAG_FORMATS, index->blocks, (size_t)index->slots * BLOCK_SLOT_BYTES);
+    budget_give(index->budget, TAG_FORMATS, index->pages, (size_t)index->frames * PAGE_FRAME_BYTES);
+    budget_give(index->budget, TAG_FORMATS, index->blocks, (size_t)index->frames * BLOCK_FRAME_BYTES);
     budget_give(index->budget, TAG_FORMATS, index, sizeof *index);
 }
 
@@ -223,24 +223,24 @@ static plim_status load_block(uint8_t *to, const struct record_index *index, int
 static plim_status look(void *out, struct record_index *index, int64_t number, const struct index_entry *entry,
                         size_t from, size_t bytes, plim_error *error)
 {
-    size_t slot_bytes = entry ? BLOCK_SLOT_BYTES : PAGE_SLOT_BYTES;
-    uint8_t *slots = entry ? index->blocks : index->pages, own[INDEX_BLOCK_BYTES], *piece = own;
-    struct slot *slot = (struct slot *)(slots + (size_t)(number % index->slots) * slot_bytes);
-    bool mine = !atomic_flag_test_and_set_explicit(&slot->taken, memory_order_acquire);
+    size_t frame_bytes = entry ? BLOCK_FRAME_BYTES : PAGE_FRAME_BYTES;
+    uint8_t *frames = entry ? index->blocks : index->pages, own[INDEX_BLOCK_BYTES], *piece = own;
+    struct frame *frame = (struct frame *)(frames + (size_t)(number % index->frames) * frame_bytes);
+    bool mine = !atomic_flag_test_and_set_explicit(&frame->taken, memory_order_acquire);
     plim_status status = PLIM_OK;
     if (mine)
-        piece = slot->bytes;
-    if (!mine || slot->number != number) {
+        piece = frame->bytes;
+    if (!mine || frame->number != number) {
         if (mine)
-            slot->number = -1;
+            frame->number = -1;
         status = entry ? load_block(piece, index, number, entry, error) : load_page(piece, index, number, error);
         if (mine && status == PLIM_OK)
-            slot->number = number;
+            frame->number = number;
     }
     if (status == PLIM_OK)
         memcpy(out, piece + from, bytes);
     if (mine)
-        atomic_flag_clear_explicit(&slot->taken, memory_order_release);
+        atomic_flag_clear_explicit(&frame->taken, memory_order_release);
     return status;
 }
 

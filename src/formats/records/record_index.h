@@ -15,7 +15,7 @@
 #include "base/files/file.h"
 
 /* Cached pieces of each kind that serve reading in order and short jumps; more serve random ones. */
-#define RECORD_INDEX_SLOTS 8
+#define RECORD_INDEX_FRAMES 8
 
 struct record_index;
 
@@ -31,9 +31,9 @@ plim_status record_index_build(struct budget *budget, const char *data_path, con
                                const struct record_progress *progress, plim_error *error);
 /* An index that was made for other data (or another size of them) is PLIM_BAD_DATA; a missing one PLIM_IO. */
 plim_status record_index_open(struct record_index **out, struct budget *budget, const char *data_path,
-                              const char *index_path, int slots, plim_error *error);
+                              const char *index_path, int frames, plim_error *error);
 /* What opening takes from the budget at most (tag formats). */
-uint64_t record_index_cost(int slots);
+uint64_t record_index_cost(int frames);
 void record_index_close(struct record_index *index);
 
 int64_t record_index_count(const struct record_index *index);

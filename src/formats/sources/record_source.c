@@ -135,7 +135,7 @@ static plim_status open_index(struct record_source *source, plim_error *error)
     source->first = (int64_t *)(source->index + files);
     for (int64_t i = 0; i < files; i++) {
         file_list_path(path, source->files.base.files, i);
-        plim_status status = record_index_open(&source->index[i], budget, path, NULL, RECORD_INDEX_SLOTS, error);
+        plim_status status = record_index_open(&source->index[i], budget, path, NULL, RECORD_INDEX_FRAMES, error);
         if (status != PLIM_OK)
             return hint(error, status, "plim data index '%s'", path);
         source->first[i + 1] = source->first[i] + record_index_count(source->index[i]);

@@ -18,13 +18,12 @@ static bool says_nothing(const struct yaml *node)
 {
     static const struct {
         const char *word, *value;
-    } words[] = {{"renorm", "false"}, {"synchronized", "false"}, {"sparse", "false"},
-                 {"ragged", "false"}, {"optional", "false"},     {"autocast", "true"}};
+    } keys[] = {{"renorm", "false"}, {"synchronized", "false"}, {"sparse", "false"},
+                {"ragged", "false"}, {"optional", "false"},     {"autocast", "true"}};
     if (node_is_null(node))
         return strcmp(node->key, "merge_mode") != 0; /* its null is no default */
-    for (int i = 0; i < COUNT(words); i++)
-        if (node->kind == YAML_SCALAR && strcmp(node->key, words[i].word) == 0 &&
-            strcmp(node->text, words[i].value) == 0)
+    for (int i = 0; i < COUNT(keys); i++)
+        if (node->kind == YAML_SCALAR && strcmp(node->key, keys[i].word) == 0 && strcmp(node->text, keys[i].value) == 0)
             return true;
     return false;
 }
@@ -32,7 +31,7 @@ static bool says_nothing(const struct yaml *node)
 static plim_status translate_layer(struct yaml **out, const struct translation *t, const struct yaml *object);
 
 /* Words of a config; what is null is what it is by default. */
-static plim_status add_words(const struct translation *t, struct yaml *map, const struct yaml *config)
+static plim_status add_arguments(const struct translation *t, struct yaml *map, const struct yaml *config)
 {
     struct yaml **end = &map->first;
     while (*end)
@@ -65,14 +64,14 @@ static plim_status translate_object(struct yaml **out, const struct translation 
         return translate(out, t, numbers);
     if (config && config->kind == YAML_SCALAR && !config->is_null) /* a function by its name */
         return translate(out, t, config);
-    struct yaml *words = NULL;
-    TRY(node_make(&words, t, YAML_MAP, object));
+    struct yaml *arguments = NULL;
+    TRY(node_make(&arguments, t, YAML_MAP, object));
     if (config && config->kind == YAML_MAP)
-        TRY(add_words(t, words, config));
-    if (words->count == 0)
+        TRY(add_arguments(t, arguments, config));
+    if (arguments->count == 0)
         return node_text(out, t, class, object);
     TRY(node_make(out, t, YAML_MAP, object));
-    return node_append(t, *out, class, words);
+    return node_append(t, *out, class, arguments);
 }
 
 plim_status translate(struct yaml **out, const struct translation *t, const struct yaml *node)
@@ -88,7 +87,7 @@ plim_status translate(struct yaml **out, const struct translation *t, const stru
     }
     TRY(node_make(out, t, node->kind, node));
     if (node->kind == YAML_MAP)
-        return add_words(t, *out, node);
+        return add_arguments(t, *out, node);
     struct yaml **end = &(*out)->first;
     for (const struct yaml *child = node->first; child; child = child->next) {
         TRY(translate(end, t, child));
@@ -192,8 +191,8 @@ static plim_status layer_options(struct yaml **out, const struct translation *t,
     if (strcmp(class, "InputLayer") == 0)
         return add_input_shape(t, *out, config);
     if (is_op(object))
-        return add_op_words(t, *out, object);
-    TRY(add_words(t, *out, config));
+        return add_op_keys(t, *out, object);
+    TRY(add_arguments(t, *out, config));
     return strcmp(class, "Normalization") == 0 ? note_adapted(t, *out, config) : PLIM_OK;
 }
 
@@ -245,7 +244,7 @@ static plim_status add_uses(const struct translation *t, struct yaml *list, stru
         if (use > 0)
             TRY(make_use(&entry, &options, t, name, object));
         TRY(node_make(&inputs, t, YAML_LIST, node ? node : object));
-        struct call_words call = {inputs, &inputs->first, options, index, name, NULL, NULL};
+        struct keras_call call = {inputs, &inputs->first, options, index, name, NULL, NULL};
         if (use == 0 && is_op(object)) {
             call.op = yaml_get(options, "op")->text;
             call.arguments = yaml_get(options, "arguments");
@@ -323,16 +322,16 @@ static plim_status add_outputs(const struct translation *t, struct yaml *model, 
 }
 
 /* name and trainable, where they are said. */
-static plim_status add_model_words(const struct translation *t, struct yaml *model, const struct yaml *config)
+static plim_status add_model_keys(const struct translation *t, struct yaml *model, const struct yaml *config)
 {
-    static const char *const words[] = {"name", "trainable"};
+    static const char *const keys[] = {"name", "trainable"};
     struct yaml *value = NULL;
-    for (int i = 0; i < COUNT(words); i++) {
-        const struct yaml *word = yaml_get(config, words[i]);
+    for (int i = 0; i < COUNT(keys); i++) {
+        const struct yaml *word = yaml_get(config, keys[i]);
         if (node_is_null(word))
             continue;
         TRY(translate(&value, t, word));
-        TRY(node_append(t, model, words[i], value));
+        TRY(node_append(t, model, keys[i], value));
     }
     return PLIM_OK;
 }
@@ -346,7 +345,7 @@ static plim_status translate_model(struct yaml **out, const struct translation *
     if (!layers || layers->kind != YAML_LIST)
         return node_refuse(t, config, PLIM_BAD_MODEL, "a model without its layers");
     TRY(node_make(out, t, YAML_MAP, config));
-    TRY(add_model_words(t, *out, config));
+    TRY(add_model_keys(t, *out, config));
     TRY(node_make(&list, t, YAML_LIST, layers));
     TRY(node_append(t, *out, "layers", list));
     if (functional) {
@@ -377,19 +376,19 @@ static plim_status translate_root(struct yaml **out, const struct translation *t
 /* Words of compile(). A loss of null says that the output has none. */
 static plim_status translate_compiled(struct yaml **out, const struct translation *t, const struct yaml *root)
 {
-    static const char *const words[] = {"optimizer", "loss", "loss_weights", "metrics", "weighted_metrics"};
+    static const char *const keys[] = {"optimizer", "loss", "loss_weights", "metrics", "weighted_metrics"};
     const struct yaml *config = root->kind == YAML_MAP ? yaml_get(root, "compile_config") : NULL;
     struct yaml *value = NULL;
     if (!config || config->kind != YAML_MAP)
         return PLIM_OK;
     TRY(node_make(out, t, YAML_MAP, config));
-    for (int i = 0; i < COUNT(words); i++) {
-        const struct yaml *word = yaml_get(config, words[i]);
+    for (int i = 0; i < COUNT(keys); i++) {
+        const struct yaml *word = yaml_get(config, keys[i]);
         if (node_is_null(word))
             continue;
         TRY(translate(&value, t, word));
-        TRY(node_append(t, *out, words[i], value));
-        bool map = strcmp(words[i], "loss") == 0 && word->kind == YAML_MAP && !yaml_get(word, "class_name");
+        TRY(node_append(t, *out, keys[i], value));
+        bool map = strcmp(keys[i], "loss") == 0 && word->kind == YAML_MAP && !yaml_get(word, "class_name");
         for (const struct yaml *entry = map ? word->first : NULL; entry; entry = entry->next) {
             struct yaml *null = NULL;
             if (!node_is_null(entry))
@@ -412,7 +411,7 @@ plim_status keras_config_read(struct keras_config *out, struct arena *arena, con
     arena_init(&work, arena->budget, TAG_PLANNER);
     plim_status status = json_tree(&root, &work, name, text, bytes, error);
     if (status == PLIM_OK)
-        status = translate_root(&config.words, &t, root);
+        status = translate_root(&config.yaml, &t, root);
     if (status == PLIM_OK)
         status = translate_compiled(&config.compiled, &t, root);
     arena_release(&work);

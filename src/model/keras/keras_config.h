@@ -9,7 +9,7 @@
 #include "base/text/yaml.h"
 
 struct keras_config {
-    struct yaml *words;    /* for model_read */
+    struct yaml *yaml;     /* for model_read */
     struct yaml *compiled; /* what was said to compile(), {optimizer, loss, loss_weights, metrics}, or NULL */
     uint64_t steps;        /* nodes and names that were looked at: for the test that hostile files cost no squares */
 };

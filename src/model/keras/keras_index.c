@@ -5,7 +5,7 @@
 #include "base/numbers/hash.h"
 #include "model/keras/keras_nodes.h"
 
-#define LEAST_SLOTS 64 /* a power of two */
+#define LEAST_ENTRIES 64 /* a power of two */
 
 static uint64_t hash_of(const char *name)
 {
@@ -13,42 +13,42 @@ static uint64_t hash_of(const char *name)
     return hash ^ hash >> 32;
 }
 
-static struct keras_name *slot_of(const struct keras_index *index, const char *name)
+static struct keras_name *entry_of(const struct keras_index *index, const char *name)
 {
-    uint64_t mask = (uint64_t)index->slot_count - 1, at = hash_of(name) & mask;
-    while (index->slot[at].name && strcmp(index->slot[at].name, name) != 0) {
+    uint64_t mask = (uint64_t)index->entry_count - 1, at = hash_of(name) & mask;
+    while (index->entry[at].name && strcmp(index->entry[at].name, name) != 0) {
         at = (at + 1) & mask;
         ++*index->steps;
     }
     ++*index->steps;
-    return &index->slot[at];
+    return &index->entry[at];
 }
 
 const struct keras_name *keras_index_find(const struct keras_index *index, const char *name)
 {
-    const struct keras_name *found = slot_of(index, name);
+    const struct keras_name *found = entry_of(index, name);
     return found->name ? found : NULL;
 }
 
 static bool grow(struct keras_index *index)
 {
     struct keras_index larger = *index;
-    larger.slot_count = index->slot_count ? 2 * index->slot_count : LEAST_SLOTS;
-    larger.slot = arena_array(index->arena, (size_t)larger.slot_count, sizeof *larger.slot);
-    if (!larger.slot)
+    larger.entry_count = index->entry_count ? 2 * index->entry_count : LEAST_ENTRIES;
+    larger.entry = arena_array(index->arena, (size_t)larger.entry_count, sizeof *larger.entry);
+    if (!larger.entry)
         return false;
-    for (int i = 0; i < index->slot_count; i++)
-        if (index->slot[i].name)
-            *slot_of(&larger, index->slot[i].name) = index->slot[i];
+    for (int i = 0; i < index->entry_count; i++)
+        if (index->entry[i].name)
+            *entry_of(&larger, index->entry[i].name) = index->entry[i];
     *index = larger;
     return true;
 }
 
 struct keras_name *keras_index_add(struct keras_index *index, const char *name)
 {
-    if (2 * index->name_count >= index->slot_count && !grow(index))
+    if (2 * index->name_count >= index->entry_count && !grow(index))
         return NULL;
-    struct keras_name *found = slot_of(index, name);
+    struct keras_name *found = entry_of(index, name);
     if (!found->name) {
         *found = (struct keras_name){.name = name, .last_use = -1};
         index->name_count++;

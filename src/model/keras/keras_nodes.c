@@ -106,7 +106,7 @@ plim_status value_name(struct yaml **out, const struct translation *t, const str
 }
 
 /* Tensors, and lists of them, in the order of the call. */
-static plim_status add_tensors(const struct translation *t, struct call_words *call, const struct yaml *node)
+static plim_status add_tensors(const struct translation *t, struct keras_call *call, const struct yaml *node)
 {
     const char *class = node->kind == YAML_MAP ? node_word(yaml_get(node, "class_name")) : NULL;
     struct yaml *name = NULL;
@@ -127,7 +127,7 @@ static plim_status add_tensors(const struct translation *t, struct call_words *c
 }
 
 /* Tensors of an op may stand among values: ops.subtract(1, x). */
-static plim_status add_op_arguments(const struct translation *t, struct call_words *call, const struct yaml *args)
+static plim_status add_op_arguments(const struct translation *t, struct keras_call *call, const struct yaml *args)
 {
     int place = 0;
     for (const struct yaml *child = args->kind == YAML_LIST ? args->first : NULL; child; child = child->next, place++) {
@@ -150,7 +150,7 @@ static bool is_nothing(const struct yaml *node)
 }
 
 /* layer(query, value=..., use_causal_mask=True). Keras overrules training= with what fit() and evaluate() do. */
-static plim_status add_named(const struct translation *t, struct call_words *call, const struct yaml *kwargs)
+static plim_status add_named(const struct translation *t, struct keras_call *call, const struct yaml *kwargs)
 {
     const struct yaml *mask = kwargs ? yaml_get(kwargs, "mask") : NULL;
     for (const struct yaml *word = kwargs ? kwargs->first : NULL; word; word = word->next) {
@@ -181,7 +181,7 @@ static plim_status add_named(const struct translation *t, struct call_words *cal
 }
 
 /* {args, kwargs}, or the older [[layer, node, tensor, {}], ...]. */
-plim_status call_add(const struct translation *t, struct call_words *call, const struct yaml *node)
+plim_status call_add(const struct translation *t, struct keras_call *call, const struct yaml *node)
 {
     if (node->kind == YAML_MAP) {
         const struct yaml *args = yaml_get(node, "args"), *kwargs = yaml_get(node, "kwargs");

@@ -38,8 +38,8 @@ struct keras_name {
 };
 struct keras_index {
     struct arena *arena;
-    struct keras_name *slot; /* hashed; NULL names are free */
-    int slot_count, name_count;
+    struct keras_name *entry; /* hashed; NULL names are free */
+    int entry_count, name_count;
     uint64_t *steps;
 };
 /* Of a model's config, which has layers. */
@@ -60,15 +60,15 @@ bool find_masks_only(struct keras_index *index, const struct yaml *object);
 /* keras_ops.c: what Python's operators and functions on tensors are saved as. */
 bool is_op(const struct yaml *object);
 /* Words of the layer Op: op, arguments, name. */
-plim_status add_op_words(const struct translation *t, struct yaml *options, const struct yaml *object);
+plim_status add_op_keys(const struct translation *t, struct yaml *options, const struct yaml *object);
 /* Argument number `place` of a call, which is no tensor. */
-struct call_words;
-plim_status add_op_value(const struct translation *t, struct call_words *call, const struct yaml *value, int place);
+struct keras_call;
+plim_status add_op_value(const struct translation *t, struct keras_call *call, const struct yaml *value, int place);
 
 /* keras_config.c: any value. */
 plim_status translate(struct yaml **out, const struct translation *t, const struct yaml *node);
 
-struct call_words {
+struct keras_call {
     struct yaml *inputs;  /* a list of names */
     struct yaml **end;    /* of the list */
     struct yaml *options; /* of the layer: switches of the call go there */
@@ -78,7 +78,7 @@ struct call_words {
     struct yaml *arguments;
 };
 /* One entry of inbound_nodes. */
-plim_status call_add(const struct translation *t, struct call_words *call, const struct yaml *node);
+plim_status call_add(const struct translation *t, struct keras_call *call, const struct yaml *node);
 /* [layer, node, tensor] as the name of a value. */
 plim_status value_name(struct yaml **out, const struct translation *t, const struct yaml *history,
                        const struct keras_index *index);

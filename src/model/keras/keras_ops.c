@@ -81,7 +81,7 @@ static plim_status add_new_shape(const struct translation *t, struct yaml *argum
     return node_append(t, arguments, "target_shape", row);
 }
 
-plim_status add_op_words(const struct translation *t, struct yaml *options, const struct yaml *object)
+plim_status add_op_keys(const struct translation *t, struct yaml *options, const struct yaml *object)
 {
     const struct yaml *config = yaml_get(object, "config");
     const char *name = node_word(yaml_get(config, "name"));
@@ -161,11 +161,11 @@ static plim_status make_keys(struct yaml **out, const struct translation *t, con
    which takes a tenth of what a node for each would. */
 static plim_status make_array(struct yaml **out, const struct translation *t, const struct yaml *value)
 {
-    const struct yaml *words = value->kind == YAML_MAP ? yaml_get(value, "config") : value;
+    const struct yaml *content = value->kind == YAML_MAP ? yaml_get(value, "config") : value;
     struct array array;
     struct yaml *shape = NULL, *extent = NULL, *text = NULL;
     char number[32];
-    plim_status status = array_read(&array, t->work, t->name, words, t->error);
+    plim_status status = array_read(&array, t->work, t->name, content, t->error);
     if (status != PLIM_OK) {
         if (status == PLIM_BAD_JOB && t->error)
             t->error->code = PLIM_BAD_MODEL;
@@ -196,7 +196,7 @@ static bool holds_array(const struct yaml *value)
     return value->kind == YAML_LIST || (object && config && config->kind == YAML_MAP && yaml_get(config, "value"));
 }
 
-plim_status add_op_value(const struct translation *t, struct call_words *call, const struct yaml *value, int place)
+plim_status add_op_value(const struct translation *t, struct keras_call *call, const struct yaml *value, int place)
 {
     bool item = strcmp(call->op, "get_item") == 0, where = strcmp(call->op, "where") == 0;
     const char *word = item ? "key" : place == (where ? 1 : 0) ? "a" : "b";

@@ -4,8 +4,8 @@
 
 #include "model/model.h"
 
-/* A .keras file (*keras) or a config.json. *words: its layers as a job file has them, in the arena. */
-plim_status model_file_read(struct model **out, struct yaml **words, bool *keras, struct arena *arena, const char *path,
+/* A .keras file (*keras) or a config.json. *yaml: its layers as a job file has them, in the arena. */
+plim_status model_file_read(struct model **out, struct yaml **yaml, bool *keras, struct arena *arena, const char *path,
                             plim_error *error);
 
 #endif

@@ -3,7 +3,7 @@
 #include "model/layers/layer_options.h"
 
 struct identity {
-    struct layer_words words;
+    struct layer_keys keys;
     double l1, l2;
 };
 

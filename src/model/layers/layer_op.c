@@ -10,7 +10,7 @@
 #include "ops/ops.h"
 
 struct op_layer {
-    struct layer_words words;
+    struct layer_keys keys;
     const char *op;
     const struct yaml *arguments;
 };
@@ -29,12 +29,12 @@ static bool splits(const struct op_layer *options)
 
 static const struct yaml *parts_of(const struct op_layer *options)
 {
-    const struct yaml *words = options->arguments;
-    return words && words->kind == YAML_MAP ? yaml_get(words, "indices_or_sections") : words;
+    const struct yaml *arguments = options->arguments;
+    return arguments && arguments->kind == YAML_MAP ? yaml_get(arguments, "indices_or_sections") : arguments;
 }
 
 /* The arguments are read here, and not where those of other ops are. */
-static plim_status check_words(const struct layer *layer, plim_error *error)
+static plim_status check_keys(const struct layer *layer, plim_error *error)
 {
     static const char *const words[] = {"indices_or_sections", "axis"};
     const struct op_layer *options = layer->options;
@@ -53,7 +53,7 @@ static plim_status read_parts(struct layer *layer, plim_error *error)
     const struct op_layer *options = layer->options;
     const struct yaml *node = parts_of(options);
     int64_t parts = 0;
-    TRY(check_words(layer, error));
+    TRY(check_keys(layer, error));
     if (node && node->kind == YAML_LIST)
         parts = node->count + 1;
     else if (!node || !node->text || !setting_whole(&parts, node->text))

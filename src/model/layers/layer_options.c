@@ -78,10 +78,10 @@ OPTION_READER(option_padding)
 /* ---- layers ---- */
 
 static const struct model_option common_options[] = {
-    {"name", option_text, .offset = offsetof(struct layer_words, name)},
-    {"dtype", option_node, .offset = offsetof(struct layer_words, dtype)},
-    {"inputs", option_node, .offset = offsetof(struct layer_words, inputs)},
-    {"trainable", option_flag, .offset = offsetof(struct layer_words, trainable)},
+    {"name", option_text, .offset = offsetof(struct layer_keys, name)},
+    {"dtype", option_node, .offset = offsetof(struct layer_keys, dtype)},
+    {"inputs", option_node, .offset = offsetof(struct layer_keys, inputs)},
+    {"trainable", option_flag, .offset = offsetof(struct layer_keys, trainable)},
 };
 
 /* A scalar or a list of scalars stands for the inputs of a layer that merges. */
@@ -93,24 +93,24 @@ static bool is_inputs(const struct layer_type *type, const struct yaml *yaml)
 plim_status layer_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
 {
     const struct layer_type *type = layer->type;
-    struct layer_words *words = layer->options;
+    struct layer_keys *keys = layer->options;
     struct model_option options[MOST_OPTIONS];
     struct option_place at = {type->name, layer->model->job, yaml, layer};
     int own = type->option_count, count = own + COUNT(common_options);
     if (type->defaults)
         memcpy(layer->options, type->defaults, type->options_bytes);
-    words->trainable = true;
+    keys->trainable = true;
     if (own)
         memcpy(options, type->option, (size_t)own * sizeof *options);
     memcpy(options + own, common_options, sizeof common_options);
     if (yaml && is_inputs(type, yaml)) {
-        words->inputs = yaml;
+        keys->inputs = yaml;
         at.map = NULL;
     }
     TRY(options_read_argument(layer->options, options, count, &at, error));
     if (yaml)
         TRY(weight_options_read(layer, yaml, error));
-    TRY(policy_read_node(&layer->compute, &layer->says_compute, type->name, at.job, words->dtype, error));
+    TRY(policy_read_node(&layer->compute, &layer->says_compute, type->name, at.job, keys->dtype, error));
     return type->check ? type->check(layer, error) : PLIM_OK;
 }
 

@@ -11,7 +11,7 @@
 #undef LAYER
 
 /* Options that every layer has: the first member of its options. */
-struct layer_words {
+struct layer_keys {
     const char *name;
     const struct yaml *dtype, *inputs;
     bool trainable;

@@ -8,15 +8,15 @@
 #include "base/text/settings.h"
 #include "model/layers/layer_options.h"
 
-struct array_words {
+struct array_keys {
     const struct yaml *value, *shape;
     const char *dtype;
 };
 
 static const struct setting settings[] = {
-    {"value", SETTING_NODE, offsetof(struct array_words, value), 0},
-    {"dtype", SETTING_WORD, offsetof(struct array_words, dtype), 0},
-    {"shape", SETTING_NODE, offsetof(struct array_words, shape), 0},
+    {"value", SETTING_NODE, offsetof(struct array_keys, value), 0},
+    {"dtype", SETTING_WORD, offsetof(struct array_keys, dtype), 0},
+    {"shape", SETTING_NODE, offsetof(struct array_keys, shape), 0},
 };
 
 bool is_array(const struct yaml *node)
@@ -180,25 +180,25 @@ static plim_status read_digits(struct array *out, const char *job, const struct 
 plim_status array_read(struct array *out, struct arena *arena, const char *job, const struct yaml *node,
                        plim_error *error)
 {
-    struct array_words words = {.value = node};
+    struct array_keys keys = {.value = node};
     int64_t at = 0;
     *out = (struct array){0};
     if (node->kind == YAML_MAP)
-        TRY(settings_read(&words, settings, COUNT(settings), job, node, error));
-    if (words.value->kind == YAML_MAP || (words.value->kind == YAML_SCALAR && words.value->is_null))
-        return yaml_fail(error, PLIM_BAD_JOB, job, words.value, "a constant is a number or a list of numbers");
-    out->type = words.dtype ? TYPE_F32 : type_of_list(words.value);
-    if (words.dtype)
-        TRY(type_said(&out->type, words.dtype, job, node, error));
-    TRY(words.shape ? shape_said(out, job, words.shape, error) : shape_of_list(out, job, words.value, error));
-    if (words.shape)
-        TRY(count_digits(out, job, words.value, error));
+        TRY(settings_read(&keys, settings, COUNT(settings), job, node, error));
+    if (keys.value->kind == YAML_MAP || (keys.value->kind == YAML_SCALAR && keys.value->is_null))
+        return yaml_fail(error, PLIM_BAD_JOB, job, keys.value, "a constant is a number or a list of numbers");
+    out->type = keys.dtype ? TYPE_F32 : type_of_list(keys.value);
+    if (keys.dtype)
+        TRY(type_said(&out->type, keys.dtype, job, node, error));
+    TRY(keys.shape ? shape_said(out, job, keys.shape, error) : shape_of_list(out, job, keys.value, error));
+    if (keys.shape)
+        TRY(count_digits(out, job, keys.value, error));
     size_t elements = (size_t)shape_count(&out->shape);
     if (!(out->data = arena_array(arena, elements, type_bytes(out->type))))
         return arena_refused(arena, error);
-    if (words.shape)
-        return read_digits(out, job, words.value, error);
-    TRY(read_list(out, &at, 0, job, words.value, error));
+    if (keys.shape)
+        return read_digits(out, job, keys.value, error);
+    TRY(read_list(out, &at, 0, job, keys.value, error));
     return at == (int64_t)elements
                ? PLIM_OK
                : yaml_fail(error, PLIM_BAD_JOB, job, node, "the lists of a constant are of different lengths");

@@ -249,25 +249,25 @@ static plim_status read_classes(const struct reader *reader, const struct yaml *
 }
 
 plim_status compile_read(struct training *out, const struct model *model, struct arena *arena,
-                         const struct compile_words *words, plim_error *error)
+                         const struct compile_keys *keys, plim_error *error)
 {
-    struct reader reader = {out, model, arena, words->loss.job, error};
-    const struct yaml *all[] = {words->loss.node, words->metrics.node, words->weighted_metrics.node,
-                                words->loss_weights.node, words->class_weight.node};
+    struct reader reader = {out, model, arena, keys->loss.job, error};
+    const struct yaml *all[] = {keys->loss.node, keys->metrics.node, keys->weighted_metrics.node,
+                                keys->loss_weights.node, keys->class_weight.node};
     for (int i = 0; i < COUNT(all) && !out->origin; i++)
         out->origin = all[i] ? yaml_origin(all[i]) : NULL;
-    TRY(read_losses(&reader, words->loss.node));
-    reader.job = words->loss_weights.job;
-    if (words->loss_weights.node && !is_null(words->loss_weights.node))
-        TRY(read_weights(&reader, words->loss_weights.node));
-    reader.job = words->class_weight.job;
-    if (words->class_weight.node && !is_null(words->class_weight.node))
-        TRY(read_classes(&reader, words->class_weight.node));
-    reader.job = words->metrics.job;
-    if (words->metrics.node && !is_null(words->metrics.node))
-        TRY(read_metrics(&reader, words->metrics.node, false));
-    reader.job = words->weighted_metrics.job;
-    if (words->weighted_metrics.node && !is_null(words->weighted_metrics.node))
-        TRY(read_metrics(&reader, words->weighted_metrics.node, true));
+    TRY(read_losses(&reader, keys->loss.node));
+    reader.job = keys->loss_weights.job;
+    if (keys->loss_weights.node && !is_null(keys->loss_weights.node))
+        TRY(read_weights(&reader, keys->loss_weights.node));
+    reader.job = keys->class_weight.job;
+    if (keys->class_weight.node && !is_null(keys->class_weight.node))
+        TRY(read_classes(&reader, keys->class_weight.node));
+    reader.job = keys->metrics.job;
+    if (keys->metrics.node && !is_null(keys->metrics.node))
+        TRY(read_metrics(&reader, keys->metrics.node, false));
+    reader.job = keys->weighted_metrics.job;
+    if (keys->weighted_metrics.node && !is_null(keys->weighted_metrics.node))
+        TRY(read_metrics(&reader, keys->weighted_metrics.node, true));
     return PLIM_OK;
 }

@@ -34,7 +34,7 @@ enum { CURVE_ROC, CURVE_PR, CURVE_PRGAIN };
 enum { SUM_INTERPOLATION, SUM_MINORING, SUM_MAJORING };
 enum { AVERAGE_MICRO, AVERAGE_MACRO, AVERAGE_WEIGHTED, AVERAGE_NONE };
 
-/* metric_words.c: */
+/* metric_keys.c: */
 plim_status metric_read_counts(struct metric *metric, const struct metric_source *from, plim_error *error);
 plim_status metric_read_auc(struct metric *metric, const struct metric_source *from, plim_error *error);
 plim_status metric_read_constrained(struct metric *metric, const struct metric_source *from, plim_error *error);

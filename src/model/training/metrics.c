@@ -93,7 +93,7 @@ static const char *const keras_metrics[] = {
 
 /* ---- reading ------------------------------------------------------------ */
 
-static plim_status read_words(struct metric *out, const char *job, const struct yaml *yaml, plim_error *error)
+static plim_status read_keys(struct metric *out, const char *job, const struct yaml *yaml, plim_error *error)
 {
     static const struct model_option options[] = {
         {"name", option_text, .offset = offsetof(struct metric, name)},
@@ -106,7 +106,7 @@ static plim_status read_words(struct metric *out, const char *job, const struct 
 }
 
 /* A loss's arguments, and a name. */
-static plim_status read_loss_words(struct metric *out, const char *job, const struct yaml *yaml, plim_error *error)
+static plim_status read_loss_keys(struct metric *out, const char *job, const struct yaml *yaml, plim_error *error)
 {
     const struct setting word = {"name", SETTING_WORD, 0, 0};
     if (yaml_absent(yaml))
@@ -182,7 +182,7 @@ static plim_status read_metric(struct metric *out, struct arena *arena, const ch
         return out->type->read(out, &(struct metric_source){job, where, arguments, arena}, error);
     if (!arguments)
         return PLIM_OK;
-    return (out->type ? read_words : read_loss_words)(out, job, arguments, error);
+    return (out->type ? read_keys : read_loss_keys)(out, job, arguments, error);
 }
 
 /* "a_accuracy" of output a. */

@@ -9,7 +9,7 @@
 
 /* ---- options of all optimizers ---- */
 
-struct common_words {
+struct common_keys {
     struct optimizer optimizer;
     const struct yaml *states;
 };
@@ -43,7 +43,7 @@ static OPTION_READER(read_rate)
     return PLIM_OK;
 }
 
-#define TO(field) .offset = offsetof(struct common_words, field)
+#define TO(field) .offset = offsetof(struct common_keys, field)
 static const struct model_option common_options[] = {
     {"learning_rate", read_rate, TO(optimizer)},
     {"weight_decay", read_limit, TO(optimizer.rule.weight_decay), .nullable = true},
@@ -77,8 +77,8 @@ static void set_standards(struct optimizer *out)
     }
 }
 
-static plim_status check_words(const struct optimizer *optimizer, const char *job, const struct yaml *yaml,
-                               plim_error *error)
+static plim_status check_keys(const struct optimizer *optimizer, const char *job, const struct yaml *yaml,
+                              plim_error *error)
 {
     const struct optimizer_type *type = optimizer->type;
     for (const struct optimizer_word *word = type->word; word < type->word + MOST_OPTIMIZER_WORDS && word->word; word++)
@@ -112,32 +112,32 @@ static plim_status read_states(struct optimizer *out, const struct option_place 
     return PLIM_OK;
 }
 
-static plim_status read_all(struct common_words *words, const struct option_place *at, plim_error *error)
+static plim_status read_all(struct common_keys *keys, const struct option_place *at, plim_error *error)
 {
-    const struct optimizer_type *type = words->optimizer.type;
+    const struct optimizer_type *type = keys->optimizer.type;
     struct model_option options[COUNT(common_options) + MOST_OPTIMIZER_WORDS];
     int count = 0;
     for (const struct optimizer_word *word = type->word; count < MOST_OPTIMIZER_WORDS && word->word; word++)
         options[count++] =
             (struct model_option){word->word, word->truth ? option_flag : option_number,
-                                  .offset = (uint32_t)(offsetof(struct common_words, optimizer) + word->offset)};
+                                  .offset = (uint32_t)(offsetof(struct common_keys, optimizer) + word->offset)};
     memcpy(&options[count], common_options, sizeof common_options);
-    TRY(options_read(words, options, count + COUNT(common_options), at, error));
-    return words->states ? read_states(&words->optimizer, at, words->states, error) : PLIM_OK;
+    TRY(options_read(keys, options, count + COUNT(common_options), at, error));
+    return keys->states ? read_states(&keys->optimizer, at, keys->states, error) : PLIM_OK;
 }
 
 /* `adam: 0.001` is the learning rate, as Keras's first argument. */
 static plim_status read_type(struct optimizer *out, const char *job, const struct yaml *yaml, plim_error *error)
 {
-    struct common_words words = {.optimizer = *out};
+    struct common_keys keys = {.optimizer = *out};
     const struct option_place at = {out->type->name, job, yaml, NULL};
-    set_standards(&words.optimizer);
+    set_standards(&keys.optimizer);
     if (yaml && yaml->kind == YAML_SCALAR && !yaml->is_null)
-        TRY(read_rate(&words.optimizer, &common_options[0], &at, yaml, error));
+        TRY(read_rate(&keys.optimizer, &common_options[0], &at, yaml, error));
     else if (!yaml_absent(yaml))
-        TRY(read_all(&words, &at, error));
-    TRY(check_words(&words.optimizer, job, yaml, error));
-    *out = words.optimizer;
+        TRY(read_all(&keys, &at, error));
+    TRY(check_keys(&keys.optimizer, job, yaml, error));
+    *out = keys.optimizer;
     return PLIM_OK;
 }
 
@@ -146,13 +146,13 @@ static plim_status read_type(struct optimizer *out, const char *job, const struc
 static const char *const keras_optimizers[] = {"muon", "schedule_free_adamw", "radam", "asgd"};
 
 /* Keras's wrapper for float16: {inner_optimizer: adam, initial_scale: 32768, dynamic_growth_steps: 2000}. */
-struct scale_words {
+struct scale_keys {
     const struct yaml *inner;
     double scale;
     int64_t growth;
 };
 #undef TO
-#define TO(field) .offset = offsetof(struct scale_words, field)
+#define TO(field) .offset = offsetof(struct scale_keys, field)
 static const struct model_option scale_options[] = {
     {"inner_optimizer", option_node, TO(inner), .required = true},
     {"initial_scale", option_number, TO(scale)},
@@ -162,16 +162,16 @@ static const struct model_option scale_options[] = {
 
 static plim_status read_scaled(struct optimizer *out, const char *job, const struct yaml *yaml, plim_error *error)
 {
-    struct scale_words words = {.scale = 32768.0, .growth = 2000};
+    struct scale_keys keys = {.scale = 32768.0, .growth = 2000};
     const struct option_place at = {"loss_scale_optimizer", job, yaml, NULL};
-    TRY(options_read(&words, scale_options, COUNT(scale_options), &at, error));
-    TRY(in_range(job, yaml, "initial_scale", words.scale, 1e-30, 1e30, error));
-    TRY(optimizer_read(out, job, words.inner, error));
+    TRY(options_read(&keys, scale_options, COUNT(scale_options), &at, error));
+    TRY(in_range(job, yaml, "initial_scale", keys.scale, 1e-30, 1e30, error));
+    TRY(optimizer_read(out, job, keys.inner, error));
     if (out->scales_loss)
         return yaml_fail(error, PLIM_BAD_JOB, job, yaml, "inner_optimizer: is a loss_scale_optimizer itself");
     out->scales_loss = true;
-    out->initial_scale = words.scale;
-    out->growth_steps = words.growth;
+    out->initial_scale = keys.scale;
+    out->growth_steps = keys.growth;
     return PLIM_OK;
 }
 

@@ -80,8 +80,8 @@ plim_status optimizer_read(struct optimizer *out, const char *job, const struct 
 plim_status schedule_read(struct schedule *out, const char *job, const struct yaml *yaml, plim_error *error);
 
 /* A state of weight w: "optimizer/dense/kernel/momentum". */
-struct tensor *optimizer_slot(const struct update_step *step, struct graph *graph, const struct tensor *w,
-                              const char *name, struct shape shape, double initial);
+struct tensor *optimizer_add_state(const struct update_step *step, struct graph *graph, const struct tensor *w,
+                                   const char *name, struct shape shape, double initial);
 /* One number for all weights: "optimizer/learning_rate". */
 struct tensor *optimizer_number(const char *prefix, struct graph *graph, const char *name, enum type type,
                                 double initial);

@@ -165,8 +165,8 @@ static void nadam_update(const struct update_step *step, struct graph *graph, st
     struct tensor *inputs[6] = {w,
                                 g,
                                 step->control,
-                                optimizer_slot(step, graph, w, "momentum", w->shape, 0),
-                                optimizer_slot(step, graph, w, "velocity", w->shape, 0),
+                                optimizer_add_state(step, graph, w, "momentum", w->shape, 0),
+                                optimizer_add_state(step, graph, w, "velocity", w->shape, 0),
                                 step->product};
     graph_add(graph, &op_nadam, inputs, 6, rule, sizeof *rule);
 }
@@ -201,8 +201,8 @@ static void take_off(const struct update_step *step, struct graph *graph, const 
 static void lamb_update(const struct update_step *step, struct graph *graph, struct tensor *w, struct tensor *g)
 {
     const struct update_attributes *rule = &step->optimizer->rule;
-    struct tensor *inputs[4] = {g, step->control, optimizer_slot(step, graph, w, "momentum", w->shape, 0),
-                                optimizer_slot(step, graph, w, "velocity", w->shape, 0)};
+    struct tensor *inputs[4] = {g, step->control, optimizer_add_state(step, graph, w, "momentum", w->shape, 0),
+                                optimizer_add_state(step, graph, w, "velocity", w->shape, 0)};
     decay(step, graph, w);
     take_off(step, graph, &op_lamb, w, graph_add(graph, &op_lamb_direction, inputs, 4, rule, sizeof *rule));
 }
@@ -220,7 +220,7 @@ static struct tensor *squares(const struct update_step *step, struct graph *grap
 {
     const struct update_attributes *rule = &step->optimizer->rule;
     struct tensor *mean = graph_add(graph, op, &g, 1, rule, sizeof *rule);
-    struct tensor *state = mean ? optimizer_slot(step, graph, w, name, mean->shape, 0) : NULL;
+    struct tensor *state = mean ? optimizer_add_state(step, graph, w, name, mean->shape, 0) : NULL;
     struct tensor *inputs[3] = {state, mean, step->control};
     graph_add(graph, &op_adafactor_average, inputs, 3, rule, sizeof *rule);
     return state;
@@ -233,7 +233,7 @@ static void adafactor_update(const struct update_step *step, struct graph *graph
     struct tensor *u;
     decay(step, graph, w);
     if (w->shape.rank < 2) {
-        struct tensor *inputs[3] = {g, step->control, optimizer_slot(step, graph, w, "velocity", w->shape, 0)};
+        struct tensor *inputs[3] = {g, step->control, optimizer_add_state(step, graph, w, "velocity", w->shape, 0)};
         u = graph_add(graph, &op_adafactor_direction, inputs, 3, rule, sizeof *rule);
     } else {
         struct tensor *inputs[3] = {g, squares(step, graph, &op_square_rows, "r", w, g),

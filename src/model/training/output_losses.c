@@ -47,12 +47,12 @@ struct tensor *sample_weights(struct graph *graph, const struct output_tensors *
 
 /* The loss of one output, before its weight; NULL: it has failed. */
 static struct tensor *one_loss(const struct model_tensors *tensors, struct graph *graph, int output,
-                               const struct output_loss *words)
+                               const struct output_loss *asked)
 {
     const struct model *model = graph->build->model;
     const struct output_tensors *of = &tensors->output[output];
     bool logits = output_has_logits(graph->build, output);
-    struct loss loss = words->loss;
+    struct loss loss = asked->loss;
     struct loss_operands operands = {.output = of->value,
                                      .label = of->label,
                                      .mask = of->mask,
@@ -98,16 +98,16 @@ void losses_add(struct model_tensors *out, struct graph *graph)
     struct tensor *losses[MOST_MODEL_OUTPUTS] = {0}, *sum = NULL;
     bool shown = is_shown(build);
     for (int i = 0; i < model->output_count; i++) {
-        const struct output_loss *words = &build->training->output_loss[i];
-        struct scale_attributes weight = {words->weight};
-        if (words->none || !(graph->layer = loss_layer(graph, model, i, shown)))
+        const struct output_loss *asked = &build->training->output_loss[i];
+        struct scale_attributes weight = {asked->weight};
+        if (asked->none || !(graph->layer = loss_layer(graph, model, i, shown)))
             continue;
-        struct tensor *loss = one_loss(out, graph, i, words);
+        struct tensor *loss = one_loss(out, graph, i, asked);
         if (shown && loss) {
             graph_result(graph, loss, graph->layer);
             losses[i] = loss;
         }
-        if (words->weight != 1.0)
+        if (asked->weight != 1.0)
             loss = graph_add(graph, &op_scale, &loss, 1, &weight, sizeof weight);
         sum = sum && loss ? binary(graph, &op_add, sum, loss) : loss;
         if (graph->failed)

@@ -2,7 +2,7 @@
    arguments. */
 #include "model/layers/layer_options.h"
 
-struct schedule_words {
+struct schedule_keys {
     struct schedule schedule;
     int64_t values; /* numbers in schedule.value */
 };
@@ -28,14 +28,14 @@ static OPTION_READER(read_boundaries)
 /* Behind the boundaries in the table. */
 static OPTION_READER(read_values)
 {
-    struct schedule_words *words = out;
-    struct schedule *schedule = &words->schedule;
-    TRY(read_list(schedule->value, &words->values, MOST_PIECES + 1, option, at, node, error));
+    struct schedule_keys *keys = out;
+    struct schedule *schedule = &keys->schedule;
+    TRY(read_list(schedule->value, &keys->values, MOST_PIECES + 1, option, at, node, error));
     if (yaml_absent(yaml_get(at->map, "boundaries")))
         return PLIM_OK; /* they are missing, which is what is said */
-    if (schedule->boundary_count < 1 || words->values != schedule->boundary_count + 1)
+    if (schedule->boundary_count < 1 || keys->values != schedule->boundary_count + 1)
         return yaml_fail(error, PLIM_BAD_JOB, at->job, node,
-                         "values: there must be one more than boundaries, %lld and %lld", (long long)words->values,
+                         "values: there must be one more than boundaries, %lld and %lld", (long long)keys->values,
                          (long long)schedule->boundary_count);
     return PLIM_OK;
 }
@@ -56,7 +56,7 @@ static OPTION_READER(read_t_mul)
     return PLIM_OK;
 }
 
-#define TO(field) .offset = offsetof(struct schedule_words, schedule.field)
+#define TO(field) .offset = offsetof(struct schedule_keys, schedule.field)
 #define INITIAL   "initial_learning_rate", option_number, TO(initial), .required = true
 #define STEPS     "decay_steps", option_whole, TO(decay_steps), .least = 1, .required = true
 #define RATE      "decay_rate", option_number, TO(decay_rate), .required = true
@@ -103,7 +103,7 @@ static const struct schedule_word {
 plim_status schedule_read(struct schedule *out, const char *job, const struct yaml *yaml, plim_error *error)
 {
     const char *names[COUNT(words)];
-    struct schedule_words given = {.schedule = {.end = 1e-4, .power = 1, .t_mul = 2, .m_mul = 1}};
+    struct schedule_keys given = {.schedule = {.end = 1e-4, .power = 1, .t_mul = 2, .m_mul = 1}};
     char where[256];
     int found;
     yaml_place(where, job, yaml);

@@ -6,8 +6,8 @@
 #include "model/build.h"
 #include "ops/ops.h"
 
-struct tensor *optimizer_slot(const struct update_step *step, struct graph *graph, const struct tensor *w,
-                              const char *name, struct shape shape, double initial)
+struct tensor *optimizer_add_state(const struct update_step *step, struct graph *graph, const struct tensor *w,
+                                   const char *name, struct shape shape, double initial)
 {
     if (graph->failed || !w)
         return NULL;
@@ -76,7 +76,7 @@ static void element_update(const struct update_step *step, struct graph *graph, 
         if (state->wanted && !state->wanted(optimizer))
             continue;
         inputs[3 + i] =
-            optimizer_slot(step, graph, w, state->name, w->shape, state->filled ? optimizer->accumulator : 0.0);
+            optimizer_add_state(step, graph, w, state->name, w->shape, state->filled ? optimizer->accumulator : 0.0);
         count = 4 + i;
     }
     graph_add(graph, type->op, inputs, count, &optimizer->rule, sizeof optimizer->rule);
@@ -86,7 +86,7 @@ static void average(const struct update_step *step, struct graph *graph, struct 
 {
     const struct optimizer *optimizer = step->optimizer;
     struct average_attributes attributes = {optimizer->ema_momentum, optimizer->ema_overwrite_frequency};
-    struct tensor *inputs[3] = {w, optimizer_slot(step, graph, w, "average", w->shape, 0.0), step->control};
+    struct tensor *inputs[3] = {w, optimizer_add_state(step, graph, w, "average", w->shape, 0.0), step->control};
     graph_add(graph, &op_moving_average, inputs, 3, &attributes, sizeof attributes);
 }
 
@@ -100,7 +100,7 @@ static void prepare_gradients(struct tensor **g, const struct update_step *step,
         if (g[i] && scale)
             g[i] = binary(graph, &op_unscale_gradient, g[i], scale);
         if (g[i] && optimizer->accumulation > 1) {
-            struct tensor *sum = optimizer_slot(step, graph, w[i], "gradient_accumulator", w[i]->shape, 0.0);
+            struct tensor *sum = optimizer_add_state(step, graph, w[i], "gradient_accumulator", w[i]->shape, 0.0);
             struct tensor *inputs[3] = {g[i], step->control, sum};
             g[i] = graph_add(graph, &op_accumulate_gradient, inputs, 3, &accumulate, sizeof accumulate);
         }

@@ -149,10 +149,10 @@ static void forward_back(struct graph *graph, struct node *node, struct tensor *
     attributes.rounds = node->input[0]->type == TYPE_BF16;
     struct tensor *dh =
         graph_add(graph, &op_vocabulary_crossentropy_gradient, inputs, 6, &attributes, sizeof attributes);
-    static const int slot[] = {0, 1, BIAS};
+    static const int place[] = {0, 1, BIAS};
     for (int k = 0; k < 3 && dh; k++)
-        if (wanted[slot[k]])
-            d_input[slot[k]] = graph_output(dh, k);
+        if (wanted[place[k]])
+            d_input[place[k]] = graph_output(dh, k);
 }
 
 const struct op op_vocabulary_crossentropy = {

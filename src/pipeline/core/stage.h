@@ -19,9 +19,9 @@
 /* What a stage may keep between two calls of locate: a cache, never the truth. */
 struct stage_state {
     struct permutation permutation, inner;
-    int64_t group;     /* whose inner permutation it is */
-    int64_t block[16]; /* and whose blocks, where they are no more */
-    int64_t announced; /* the last group whose rows were said to come */
+    int64_t group;         /* whose inner permutation it is */
+    int64_t row_block[16]; /* and whose blocks, where they are no more */
+    int64_t announced;     /* the last group whose rows were said to come */
     uint64_t epoch;
     bool ready;
 };
@@ -67,7 +67,7 @@ struct stage {
                   int64_t position, uint64_t epoch);
     /* Rows of its input are taken from `count` blocks of `rows` neighbours at a time; block b begins at row b * rows.
        May be NULL. */
-    void (*blocks)(int64_t *rows, int64_t *count, const struct dataset *dataset);
+    void (*row_blocks)(int64_t *rows, int64_t *count, const struct dataset *dataset);
     /* One after another. NULL: only over data with an index. */
     const struct stream_type *stream;
     bool sequential; /* never by index, even where its input could be */

@@ -90,16 +90,16 @@ struct dataset *dataset_enumerate(struct dataset *dataset, int64_t start, const 
 
 static plim_status enumerate_read(struct dataset **dataset, const struct stage_entry *entry, plim_error *error)
 {
-    struct words {
+    struct keys {
         int64_t start;
         const char *name;
-    } words = {0};
+    } keys = {0};
     static const struct setting settings[] = {
-        {"start", SETTING_WHOLE, offsetof(struct words, start), INT64_MIN},
-        {"name", SETTING_WORD, offsetof(struct words, name), 0},
+        {"start", SETTING_WHOLE, offsetof(struct keys, start), INT64_MIN},
+        {"name", SETTING_WORD, offsetof(struct keys, name), 0},
     };
-    TRY(stage_settings(&words, settings, 2, NULL, entry, error));
-    *dataset = dataset_enumerate(*dataset, words.start, words.name);
+    TRY(stage_settings(&keys, settings, 2, NULL, entry, error));
+    *dataset = dataset_enumerate(*dataset, keys.start, keys.name);
     return PLIM_OK;
 }
 

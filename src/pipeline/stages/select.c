@@ -189,19 +189,19 @@ static plim_status inputs_read(struct dataset **dataset, const struct stage_entr
 {
     struct {
         const struct yaml *inputs, *label;
-    } words = {0};
+    } keys = {0};
     static const struct setting settings[] = {{"inputs", SETTING_NODE, 0, 0},
                                               {"label", SETTING_NODE, sizeof(void *), 0}};
     struct select_options options = {.word = "inputs"};
-    TRY(settings_read(&words, settings, COUNT(settings), entry->job, entry->value, error));
-    if (!words.inputs)
+    TRY(settings_read(&keys, settings, COUNT(settings), entry->job, entry->value, error));
+    if (!keys.inputs)
         return hint(error,
-                    yaml_fail(error, PLIM_BAD_JOB, entry->job, words.inputs ? words.inputs : entry->value,
+                    yaml_fail(error, PLIM_BAD_JOB, entry->job, keys.inputs ? keys.inputs : entry->value,
                               "'inputs:' is missing"),
                     "inputs: [x]");
-    TRY(read_names(&options, entry->job, words.inputs, error));
-    if (words.label)
-        TRY(read_labels(&options, entry->job, words.label, error));
+    TRY(read_names(&options, entry->job, keys.inputs, error));
+    if (keys.label)
+        TRY(read_labels(&options, entry->job, keys.label, error));
     *dataset = dataset_map(*dataset, &select_function, &options);
     return PLIM_OK;
 }

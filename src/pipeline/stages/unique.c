@@ -172,20 +172,20 @@ struct dataset *dataset_unique(struct dataset *dataset, const char *column, uint
 
 static plim_status unique_read(struct dataset **dataset, const struct stage_entry *entry, plim_error *error)
 {
-    struct words {
+    struct keys {
         const char *column, *memory;
-    } words = {0};
+    } keys = {0};
     static const struct setting settings[] = {
-        {"column", SETTING_WORD, offsetof(struct words, column), 0},
-        {"memory", SETTING_WORD, offsetof(struct words, memory), 0},
+        {"column", SETTING_WORD, offsetof(struct keys, column), 0},
+        {"memory", SETTING_WORD, offsetof(struct keys, memory), 0},
     };
     uint64_t memory = 0;
-    TRY(stage_settings(&words, settings, 2, NULL, entry, error));
-    if (words.memory && (!text_parse_size(&memory, words.memory) || !memory)) {
-        fail_at(error, PLIM_BAD_JOB, entry->where, "unique: memory: expected a size, got '%s'", words.memory);
+    TRY(stage_settings(&keys, settings, 2, NULL, entry, error));
+    if (keys.memory && (!text_parse_size(&memory, keys.memory) || !memory)) {
+        fail_at(error, PLIM_BAD_JOB, entry->where, "unique: memory: expected a size, got '%s'", keys.memory);
         return hint(error, PLIM_BAD_JOB, "unique: {memory: 16MiB}");
     }
-    *dataset = dataset_unique(*dataset, words.column, memory);
+    *dataset = dataset_unique(*dataset, keys.column, memory);
     return PLIM_OK;
 }
 

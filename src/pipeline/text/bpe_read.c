@@ -42,9 +42,9 @@ void bpe_free(struct bpe *bpe)
     if (!bpe)
         return;
     struct budget *budget = bpe->budget;
-    budget_give(budget, TAG_PIPELINE, bpe->pairs.slot, 4 * bpe->pairs.count);
+    budget_give(budget, TAG_PIPELINE, bpe->pairs.entry, 4 * bpe->pairs.count);
     budget_give(budget, TAG_PIPELINE, bpe->merge, bpe->merge_count * sizeof *bpe->merge);
-    budget_give(budget, TAG_PIPELINE, bpe->words.slot, 4 * bpe->words.count);
+    budget_give(budget, TAG_PIPELINE, bpe->words.entry, 4 * bpe->words.count);
     budget_give(budget, TAG_PIPELINE, bpe->whole, bpe->whole_bytes);
     budget_give(budget, TAG_PIPELINE, bpe->start, 4 * (size_t)bpe->size);
     budget_give(budget, TAG_PIPELINE, bpe->bytes, bpe->byte_count);
@@ -61,13 +61,12 @@ static plim_status take_array(void *out, struct bpe *bpe, uint64_t count, uint64
 }
 
 /* Not refused after budget_need, but the system may have none. */
-static plim_status take_table(struct index_table *out, struct bpe *bpe, uint64_t entries, uint64_t most,
-                              plim_error *error)
+static plim_status take_table(struct index_table *out, struct bpe *bpe, uint64_t keys, uint64_t most, plim_error *error)
 {
-    uint32_t *slot = NULL;
-    uint64_t slots = table_slots(entries);
-    TRY(take_array(&slot, bpe, slots, sizeof *slot, error));
-    table_init(out, slot, slots, most);
+    uint32_t *entry = NULL;
+    uint64_t entries = table_entries(keys);
+    TRY(take_array(&entry, bpe, entries, sizeof *entry, error));
+    table_init(out, entry, entries, most);
     return PLIM_OK;
 }
 
@@ -200,7 +199,7 @@ static plim_status take_words(struct bpe *bpe, const struct vocab *vocab, plim_e
 {
     struct bpe want = {.byte_count = vocab->bytes, .size = (uint32_t)vocab->largest + 1};
     want.whole_bytes = ((uint64_t)want.size + 7) / 8;
-    want.words.count = table_slots(vocab->count);
+    want.words.count = table_entries(vocab->count);
     TRY(budget_need(bpe->budget, words_cost(&want), vocab->path, vocab->count, "tokens", error));
     TRY(take_array(&bpe->start, bpe, want.size, sizeof *bpe->start, error));
     bpe->size = want.size;
@@ -251,10 +250,10 @@ static plim_status index_tokens(struct bpe *bpe, const char *path, plim_error *e
             continue;
         uint32_t count;
         const uint8_t *bytes = token_text(&count, bpe, token);
-        uint64_t hash = hash_farm(bytes, count), at = word_slot(bpe, bytes, count, hash);
-        if (bpe->words.slot[at])
+        uint64_t hash = hash_farm(bytes, count), at = word_entry(bpe, bytes, count, hash);
+        if (bpe->words.entry[at])
             return fail_at(error, PLIM_BAD_DATA, path, "byte 0: numbers %u and %u are the same token",
-                           table_number(&bpe->words, bpe->words.slot[at]), token);
+                           table_number(&bpe->words, bpe->words.entry[at]), token);
         table_put(&bpe->words, at, hash, token);
         if (count == 1)
             bpe->byte_token[*bytes] = token;
@@ -313,9 +312,9 @@ static plim_status add_merge(struct bpe *bpe, uint32_t rank, char *line, uint64_
 {
     struct merge merge;
     TRY(parse_merge(&merge, bpe, line, bytes, wrong));
-    uint64_t hash = pair_hash(merge.left, merge.right), at = pair_slot(bpe, merge.left, merge.right, hash);
-    *wrong = bpe->pairs.slot[at] ? "this merge is there twice" : "the file is being written to while it is read";
-    if (bpe->pairs.slot[at] || rank >= bpe->merge_count)
+    uint64_t hash = pair_hash(merge.left, merge.right), at = pair_entry(bpe, merge.left, merge.right, hash);
+    *wrong = bpe->pairs.entry[at] ? "this merge is there twice" : "the file is being written to while it is read";
+    if (bpe->pairs.entry[at] || rank >= bpe->merge_count)
         return PLIM_BAD_DATA;
     bpe->merge[rank] = merge;
     table_put(&bpe->pairs, at, hash, rank);
@@ -325,7 +324,7 @@ static plim_status add_merge(struct bpe *bpe, uint32_t rank, char *line, uint64_
 static plim_status take_merges(struct bpe *bpe, uint64_t count, const char *path, plim_error *error)
 {
     struct bpe want = {.merge_count = count};
-    want.pairs.count = table_slots(count);
+    want.pairs.count = table_entries(count);
     if (count >= TABLE_MOST)
         return fail_at(error, PLIM_UNSUPPORTED, path, "more than %llu merges", (unsigned long long)TABLE_MOST);
     TRY(budget_need(bpe->budget, merges_cost(&want), path, count, "merges", error));

@@ -61,21 +61,21 @@ static inline bool token_is(const struct bpe *bpe, uint32_t token, const uint8_t
     return own_count == count && memcmp(own, bytes, count) == 0;
 }
 
-/* The slot of the token, or the free one where it would be. */
-static inline uint64_t word_slot(const struct bpe *bpe, const uint8_t *bytes, uint64_t count, uint64_t hash)
+/* The entry of the token, or the free one where it would be. */
+static inline uint64_t word_entry(const struct bpe *bpe, const uint8_t *bytes, uint64_t count, uint64_t hash)
 {
     for (uint64_t at = table_first(&bpe->words, hash);; at = table_next(&bpe->words, at)) {
-        uint32_t slot = bpe->words.slot[at];
-        if (slot == 0 ||
-            (table_may_be(&bpe->words, slot, hash) && token_is(bpe, table_number(&bpe->words, slot), bytes, count)))
+        uint32_t entry = bpe->words.entry[at];
+        if (entry == 0 ||
+            (table_may_be(&bpe->words, entry, hash) && token_is(bpe, table_number(&bpe->words, entry), bytes, count)))
             return at;
     }
 }
 
 static inline uint32_t find_word(const struct bpe *bpe, const uint8_t *bytes, uint64_t count)
 {
-    uint32_t slot = count ? bpe->words.slot[word_slot(bpe, bytes, count, hash_farm(bytes, count))] : 0;
-    return slot ? table_number(&bpe->words, slot) : NO_TOKEN;
+    uint32_t entry = count ? bpe->words.entry[word_entry(bpe, bytes, count, hash_farm(bytes, count))] : 0;
+    return entry ? table_number(&bpe->words, entry) : NO_TOKEN;
 }
 
 /* The low half takes part in what the product made of the high one. */
@@ -85,15 +85,15 @@ static inline uint64_t pair_hash(uint32_t left, uint32_t right)
     return hash ^ hash >> 32;
 }
 
-static inline uint64_t pair_slot(const struct bpe *bpe, uint32_t left, uint32_t right, uint64_t hash)
+static inline uint64_t pair_entry(const struct bpe *bpe, uint32_t left, uint32_t right, uint64_t hash)
 {
     for (uint64_t at = table_first(&bpe->pairs, hash);; at = table_next(&bpe->pairs, at)) {
-        uint32_t slot = bpe->pairs.slot[at];
-        if (slot == 0)
+        uint32_t entry = bpe->pairs.entry[at];
+        if (entry == 0)
             return at;
-        if (!table_may_be(&bpe->pairs, slot, hash))
+        if (!table_may_be(&bpe->pairs, entry, hash))
             continue;
-        const struct merge *merge = &bpe->merge[table_number(&bpe->pairs, slot)];
+        const struct merge *merge = &bpe->merge[table_number(&bpe->pairs, entry)];
         if (merge->left == left && merge->right == right)
             return at;
     }
@@ -102,8 +102,8 @@ static inline uint64_t pair_slot(const struct bpe *bpe, uint32_t left, uint32_t 
 /* NO_RANK: nothing becomes of this pair. */
 static inline uint32_t find_pair(const struct bpe *bpe, uint32_t left, uint32_t right)
 {
-    uint32_t slot = bpe->pairs.slot[pair_slot(bpe, left, right, pair_hash(left, right))];
-    return slot ? table_number(&bpe->pairs, slot) : NO_RANK;
+    uint32_t entry = bpe->pairs.entry[pair_entry(bpe, left, right, pair_hash(left, right))];
+    return entry ? table_number(&bpe->pairs, entry) : NO_RANK;
 }
 
 /* A short piece, its bytes' tokens in place; returns how many are left. */

@@ -48,7 +48,7 @@ struct tokens {
 static uint64_t cost(uint64_t tokens, uint64_t bytes)
 {
     uint64_t blocks = add_most(budget_charge(bytes), budget_charge(4 * (tokens + 1)));
-    return add_most(blocks, budget_charge(4 * table_slots(tokens)));
+    return add_most(blocks, budget_charge(4 * table_entries(tokens)));
 }
 
 void vocabulary_content(struct sha256 *sha, const struct vocabulary *v)
@@ -64,7 +64,7 @@ void vocabulary_free(struct vocabulary *vocabulary)
     if (!vocabulary)
         return;
     struct budget *budget = vocabulary->budget;
-    budget_give(budget, TAG_PIPELINE, vocabulary->table.slot, 4 * vocabulary->table.count);
+    budget_give(budget, TAG_PIPELINE, vocabulary->table.entry, 4 * vocabulary->table.count);
     budget_give(budget, TAG_PIPELINE, vocabulary->start, vocabulary->start_bytes);
     budget_give(budget, TAG_PIPELINE, vocabulary->bytes, vocabulary->block_bytes);
     budget_give(budget, TAG_PIPELINE, vocabulary, sizeof *vocabulary);
@@ -78,15 +78,15 @@ static plim_status take_all(struct vocabulary *vocabulary, uint64_t tokens, uint
     if (tokens > TABLE_MOST || bytes > UINT32_MAX)
         return error_at(error, fail(error, PLIM_UNSUPPORTED, "a vocabulary of more than 4 GB"), where ? where : "");
     TRY(budget_need(budget, cost(tokens, bytes), where, tokens, "words", error));
-    uint64_t slots = table_slots(tokens);
+    uint64_t entries = table_entries(tokens);
     vocabulary->block_bytes = bytes;
     vocabulary->bytes = budget_take(budget, TAG_PIPELINE, bytes);
     vocabulary->start_bytes = 4 * (tokens + 1);
     vocabulary->start = vocabulary->bytes ? budget_take(budget, TAG_PIPELINE, vocabulary->start_bytes) : NULL;
-    uint32_t *slot = vocabulary->start ? budget_take(budget, TAG_PIPELINE, 4 * slots) : NULL;
-    if (!slot)
+    uint32_t *entry = vocabulary->start ? budget_take(budget, TAG_PIPELINE, 4 * entries) : NULL;
+    if (!entry)
         return budget_refused(budget, TAG_PIPELINE, cost(tokens, bytes), error);
-    table_init(&vocabulary->table, slot, slots, tokens);
+    table_init(&vocabulary->table, entry, entries, tokens);
     return PLIM_OK;
 }
 
@@ -97,14 +97,14 @@ static bool is_token(const struct vocabulary *v, uint32_t t, const void *token, 
     return v->start[t + 1] - v->start[t] == bytes && (bytes == 0 || memcmp(v->bytes + v->start[t], token, bytes) == 0);
 }
 
-/* The slot of the token, or the free one where it would be. */
-static uint64_t find_slot(const struct vocabulary *v, const void *token, uint64_t bytes, uint64_t hash)
+/* The entry of the token, or the free one where it would be. */
+static uint64_t find_entry(const struct vocabulary *v, const void *token, uint64_t bytes, uint64_t hash)
 {
     for (uint64_t at = table_first(&v->table, hash);; at = table_next(&v->table, at)) {
-        uint32_t slot = v->table.slot[at];
-        if (slot == 0)
+        uint32_t entry = v->table.entry[at];
+        if (entry == 0)
             return at;
-        if (table_may_be(&v->table, slot, hash) && is_token(v, table_number(&v->table, slot), token, bytes))
+        if (table_may_be(&v->table, entry, hash) && is_token(v, table_number(&v->table, entry), token, bytes))
             return at;
     }
 }
@@ -112,16 +112,16 @@ static uint64_t find_slot(const struct vocabulary *v, const void *token, uint64_
 /* The token's number, or -1. */
 static int64_t find_token(const struct vocabulary *v, const void *token, uint64_t bytes)
 {
-    uint32_t slot = v->table.slot[find_slot(v, token, bytes, hash_farm(token, bytes))];
-    return slot ? (int64_t)table_number(&v->table, slot) : -1;
+    uint32_t entry = v->table.entry[find_entry(v, token, bytes, hash_farm(token, bytes))];
+    return entry ? (int64_t)table_number(&v->table, entry) : -1;
 }
 
 /* The token that was put at the end of bytes; false when it is there already. */
 static bool add_token(struct vocabulary *v, uint32_t bytes)
 {
     const uint8_t *token = v->bytes + v->start[v->count];
-    uint64_t hash = hash_farm(token, bytes), at = find_slot(v, token, bytes, hash);
-    if (v->table.slot[at])
+    uint64_t hash = hash_farm(token, bytes), at = find_entry(v, token, bytes, hash);
+    if (v->table.entry[at])
         return false;
     table_put(&v->table, at, hash, v->count);
     v->start[v->count + 1] = v->start[v->count] + bytes;

@@ -5,7 +5,7 @@
 #include "model/layers/layer_options.h"
 
 struct attention {
-    struct layer_words words;
+    struct layer_keys keys;
     int64_t heads, groups, key_dim, value_dim, output, seed;
     double dropout, scale;
     bool use_bias, causal, use_scale;

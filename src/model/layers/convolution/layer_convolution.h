@@ -9,7 +9,7 @@ enum convolution_form { FORM_PLAIN, FORM_TRANSPOSED, FORM_DEPTHWISE, FORM_SEPARA
 enum convolution_padding { PADDING_VALID, PADDING_SAME, PADDING_CAUSAL };
 
 struct convolution {
-    struct layer_words words;
+    struct layer_keys keys;
     int64_t filters, depth_multiplier, groups;
     int64_t kernel_size[MOST_SPACE], strides[MOST_SPACE], dilation_rate[MOST_SPACE];
     int64_t output_padding[MOST_SPACE]; /* transposed; -1: Keras's None */

@@ -8,7 +8,7 @@
 enum pooling_form { FORM_WINDOW, FORM_GLOBAL, FORM_ADAPTIVE };
 
 struct pooling {
-    struct layer_words words;
+    struct layer_keys keys;
     int64_t window[MOST_SPACE], strides[MOST_SPACE]; /* adaptive: window is the output's size */
     bool same, keepdims;
 };

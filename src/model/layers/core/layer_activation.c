@@ -106,7 +106,7 @@ struct tensor *activation_apply(const struct layer *layer, struct graph *graph, 
 /* ---- as layers ---- */
 
 struct activation_layer {
-    struct layer_words words;
+    struct layer_keys keys;
     const struct activation_type *activation; /* points at `own` where the layer has numbers of its own */
     struct activation_type own;
     double max_value, negative_slope, threshold, alpha;

@@ -3,7 +3,7 @@
 #include "ops/ops.h"
 
 struct dense {
-    struct layer_words words;
+    struct layer_keys keys;
     int64_t units;
     bool use_bias;
     const struct activation_type *activation;

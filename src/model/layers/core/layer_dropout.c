@@ -9,7 +9,7 @@
 #include "ops/ops.h"
 
 struct dropout {
-    struct layer_words words;
+    struct layer_keys keys;
     double rate; /* of GaussianNoise: stddev */
     int64_t seed;
     struct shape noise; /* rank 0: none given; -1: as the input has it */

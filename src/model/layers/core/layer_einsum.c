@@ -12,7 +12,7 @@
    those that y ends with; all others are x's and y's alike, in order ("abc,cde->abde", "...x,xy->...y"). */
 
 struct einsum {
-    struct layer_words words;
+    struct layer_keys keys;
     const char *equation, *bias_axes;
     const struct activation_type *activation;
     struct initializer kernel, bias;
@@ -77,7 +77,7 @@ static OPTION_READER(read_shape)
 #define TO(field) .offset = offsetof(struct einsum, field)
 static const struct model_option einsum_options[] = {
     {"equation", option_text, TO(equation), .required = true},
-    {"output_shape", read_shape, TO(words), .least = 1, .required = true},
+    {"output_shape", read_shape, TO(keys), .least = 1, .required = true},
     {"activation", option_activation, TO(activation)},
     {"bias_axes", option_text, TO(bias_axes)},
     KERNEL_AND_BIAS,
@@ -133,7 +133,7 @@ const struct layer_type layer_einsum_dense = {
 /* ---- Dot: products of two inputs, sample by sample, along one axis of each ---- */
 
 struct dot {
-    struct layer_words words;
+    struct layer_keys keys;
     int64_t axes[2];
     bool normalize;
 };

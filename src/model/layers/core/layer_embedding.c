@@ -6,7 +6,7 @@
 /* ---- Embedding ---- */
 
 struct embedding {
-    struct layer_words words;
+    struct layer_keys keys;
     int64_t input_dim, output_dim;
     struct initializer initializer;
     bool mask_zero;
@@ -122,7 +122,7 @@ const struct layer_type layer_reversible_embedding = {
 /* ---- CategoryEncoding ---- */
 
 struct encoding {
-    struct layer_words words;
+    struct layer_keys keys;
     int64_t num_tokens;
     int mode; /* enum one_hot_mode */
 };
@@ -164,7 +164,7 @@ const struct layer_type layer_category_encoding = {
 /* ---- Discretization: with boundaries given; adapt() is the pipeline's ---- */
 
 struct discretization {
-    struct layer_words words;
+    struct layer_keys keys;
     struct bucketize_attributes buckets;
     int mode; /* 0: int; 1..: enum one_hot_mode + 1 */
 };

@@ -5,7 +5,7 @@
 /* ---- Masking: steps of which every number is mask_value are as if they were not there ---- */
 
 struct masking {
-    struct layer_words words;
+    struct layer_keys keys;
     double mask_value;
 };
 
@@ -31,7 +31,7 @@ const struct layer_type layer_masking = {
 /* ---- GlobalAveragePooling1D: [N, T, c] -> [N, c] ---- */
 
 struct average_steps {
-    struct layer_words words;
+    struct layer_keys keys;
     bool keepdims;
 };
 

@@ -38,7 +38,7 @@ static struct tensor *average(const struct layer *layer, struct graph *graph, st
 
 #define MERGE_LAYER(variable, keras, of, merger)                                                                       \
     const struct layer_type layer_##variable = {                                                                       \
-        NAMES(keras, #variable), .keeps_mask = true, .options_bytes = sizeof(struct layer_words), .op = of,            \
+        NAMES(keras, #variable), .keeps_mask = true, .options_bytes = sizeof(struct layer_keys), .op = of,             \
         .merge = merger,                                                                                               \
     }
 

@@ -3,7 +3,7 @@
 #include "ops/ops.h"
 
 struct prelu {
-    struct layer_words words;
+    struct layer_keys keys;
     struct initializer alpha;
     int64_t shared[MOST_AXES];
     int shared_count;
@@ -27,7 +27,7 @@ static const struct model_option prelu_options[] = {
     {"alpha_initializer", option_initializer, TO(alpha)},
     {.word = "alpha_regularizer"},
     {.word = "alpha_constraint"},
-    {"shared_axes", read_shared, TO(words), .least = 1, .nullable = true},
+    {"shared_axes", read_shared, TO(keys), .least = 1, .nullable = true},
 };
 
 static struct tensor *prelu_build(const struct layer *layer, struct graph *graph, struct tensor *x)

@@ -10,7 +10,7 @@
 #include <string.h>
 
 struct spectral {
-    struct layer_words words;
+    struct layer_keys keys;
     int64_t power_iterations;
     const struct yaml *layer_word;
     struct layer *inner;

@@ -8,7 +8,7 @@
 #include "ops/ops.h"
 
 struct time_distributed {
-    struct layer_words words;
+    struct layer_keys keys;
     const struct yaml *layer_word;
     struct inner_layers inner;
 };

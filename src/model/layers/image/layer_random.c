@@ -4,7 +4,7 @@
 #include "ops/ops.h"
 
 struct random_image {
-    struct layer_words words;
+    struct layer_keys keys;
     struct range {
         double low, high;
         bool given;

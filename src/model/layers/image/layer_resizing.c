@@ -10,7 +10,7 @@ static const char *const methods[] = {"nearest", "bilinear", "bicubic"};
 static const char *const keras_methods[] = {"lanczos3", "lanczos5", "gaussian", "mitchellcubic", "area"};
 
 struct resizing {
-    struct layer_words words;
+    struct layer_keys keys;
     int64_t size[3]; /* UpSampling: how many times, by axis; others: height and width */
     int method;
     bool crop_to_aspect_ratio;

@@ -5,7 +5,7 @@
 #include "ops/ops.h"
 
 struct batch_normalization {
-    struct layer_words words;
+    struct layer_keys keys;
     int64_t axis;
     double momentum, epsilon;
     bool center, scale;

@@ -8,7 +8,7 @@
 #include "ops/ops.h"
 
 struct given_normalization {
-    struct layer_words words;
+    struct layer_keys keys;
     bool invert, adapted;
     int64_t count, axis;
     bool any_axis;           /* axis: null */
@@ -66,7 +66,7 @@ static OPTION_READER(read_axis)
 
 #define TO(field) .offset = offsetof(struct given_normalization, field)
 static const struct model_option given_options[] = {
-    {"axis", read_axis, TO(words), .least = -MOST_AXES},
+    {"axis", read_axis, TO(keys), .least = -MOST_AXES},
     {"mean", option_node, TO(mean_word)},
     {"variance", option_node, TO(variance_word)},
     {"invert", option_flag, TO(invert)},

@@ -4,7 +4,7 @@
 #include "ops/ops.h"
 
 struct normalization {
-    struct layer_words words;
+    struct layer_keys keys;
     int64_t axis[MOST_AXES], axes; /* as given */
     int64_t groups;
     double epsilon;
@@ -29,7 +29,7 @@ static OPTION_READER(read_axes)
 #define TO(field) .offset = offsetof(struct normalization, field)
 #define AXES                                                                                                           \
     {                                                                                                                  \
-        "axis", read_axes, TO(words), .least = -MOST_AXES                                                              \
+        "axis", read_axes, TO(keys), .least = -MOST_AXES                                                               \
     }
 
 /* How many axes from the end they are; 0 when they are others. */

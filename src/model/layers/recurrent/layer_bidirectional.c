@@ -11,7 +11,7 @@
 enum merge_mode { MERGE_CONCAT, MERGE_SUM, MERGE_MUL, MERGE_AVE, MERGE_NONE };
 
 struct bidirectional {
-    struct layer_words words;
+    struct layer_keys keys;
     const struct yaml *layer_word, *backward_word;
     struct layer *forward, *backward;
     int mode;
@@ -42,21 +42,21 @@ static const struct model_option bidirectional_options[] = {
 /* "lstm" -> "forward_lstm", once. */
 static plim_status name_inner(struct layer *inner, const char *prefix, plim_error *error)
 {
-    struct layer_words *words = inner->options;
-    const char *own = words->name ? words->name : inner->type->snake;
+    struct layer_keys *keys = inner->options;
+    const char *own = keys->name ? keys->name : inner->type->snake;
     if (strncmp(own, prefix, strlen(prefix)) == 0)
         return PLIM_OK;
-    words->name = arena_format(&inner->model->arena, "%s%s", prefix, own);
-    return words->name ? PLIM_OK : arena_refused(&inner->model->arena, error);
+    keys->name = arena_format(&inner->model->arena, "%s%s", prefix, own);
+    return keys->name ? PLIM_OK : arena_refused(&inner->model->arena, error);
 }
 
 /* The name of a layer that was read the other way round before it was written: "forward_lstm" -> "lstm". */
 static void unname(struct layer *inner)
 {
     static const char prefix[] = "forward_";
-    struct layer_words *words = inner->options;
-    if (words->name && strncmp(words->name, prefix, sizeof prefix - 1) == 0)
-        words->name += sizeof prefix - 1;
+    struct layer_keys *keys = inner->options;
+    if (keys->name && strncmp(keys->name, prefix, sizeof prefix - 1) == 0)
+        keys->name += sizeof prefix - 1;
 }
 
 static plim_status check_inner(const struct layer *layer, const struct layer *inner, plim_error *error)

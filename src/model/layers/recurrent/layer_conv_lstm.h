@@ -6,7 +6,7 @@
 #include "ops/ops.h"
 
 struct conv_lstm {
-    struct layer_words words;
+    struct layer_keys keys;
     int64_t filters, seed;
     int64_t kernel_size[MOST_SPACE], strides[MOST_SPACE], dilation_rate[MOST_SPACE];
     int64_t activation, recurrent_activation; /* enum recurrent_activation */

@@ -10,7 +10,7 @@
 
 /* A layer, a cell, or both in one: LSTM is its own cell. */
 struct recurrent {
-    struct layer_words words;
+    struct layer_keys keys;
     /* Of a cell: */
     int64_t units, seed, implementation;
     int64_t activation, recurrent_activation; /* enum recurrent_activation */

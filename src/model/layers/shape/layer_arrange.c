@@ -3,7 +3,7 @@
 #include "ops/ops.h"
 
 struct arrange {
-    struct layer_words words;
+    struct layer_keys keys;
     struct shape row; /* Reshape: one -1 at most; Permute: axes from 1 */
     int64_t number;   /* RepeatVector: n; Concatenate: axis */
 };

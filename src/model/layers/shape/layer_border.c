@@ -3,7 +3,7 @@
 #include "ops/ops.h"
 
 struct border {
-    struct layer_words words;
+    struct layer_keys keys;
     int64_t each[3][2]; /* before and after, by axis */
 };
 

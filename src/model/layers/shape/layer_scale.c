@@ -7,7 +7,7 @@
 /* ---- LayerScale: x * gamma, one factor per channel ---------------------- */
 
 struct layer_scale {
-    struct layer_words words;
+    struct layer_keys keys;
     double initial;
     int64_t channels;
 };
@@ -45,7 +45,7 @@ const struct layer_type layer_layer_scale = {
 /* ---- CustomScaleLayer: x[0] + scale * x[1] ------------------------------ */
 
 struct custom_scale {
-    struct layer_words words;
+    struct layer_keys keys;
     double scale;
 };
 

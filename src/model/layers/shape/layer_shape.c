@@ -6,7 +6,7 @@
 /* ---- Input: says what the data must look like; adds nothing ---- */
 
 struct input {
-    struct layer_words words;
+    struct layer_keys keys;
     struct shape shape; /* of one element; -1: any */
     const char *dtype;  /* the data's own counts; this is what shapes without data are made with */
 };
@@ -77,7 +77,7 @@ const struct layer_type layer_input = {
 /* ---- Rescaling: y = x * scale + offset, from any type ---- */
 
 struct rescaling {
-    struct layer_words words;
+    struct layer_keys keys;
     double scale, offset;
 };
 
@@ -116,6 +116,6 @@ static struct tensor *flatten_build(const struct layer *layer, struct graph *gra
 
 const struct layer_type layer_flatten = {
     NAMES("Flatten", "flatten"),
-    OPTIONS(struct layer_words, flatten_options),
+    OPTIONS(struct layer_keys, flatten_options),
     .build = flatten_build,
 };

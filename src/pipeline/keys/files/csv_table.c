@@ -260,12 +260,12 @@ static plim_status single(struct csv_table *table, struct data_reader *reader, c
 
 /* A column each, the label the last. */
 static plim_status listed_columns(struct csv_table *table, struct data_reader *reader,
-                                  const struct csv_table_words *words, int64_t label, plim_error *error)
+                                  const struct csv_table_keys *keys, int64_t label, plim_error *error)
 {
-    for (int64_t i = 0; !words->columns && i < table->field_count; i++)
+    for (int64_t i = 0; !keys->columns && i < table->field_count; i++)
         if (i != label)
-            TRY(single(table, reader, words->at, i, error));
-    for (const struct yaml *item = words->columns ? words->columns->first : NULL; item; item = item->next) {
+            TRY(single(table, reader, keys->at, i, error));
+    for (const struct yaml *item = keys->columns ? keys->columns->first : NULL; item; item = item->next) {
         int64_t field;
         if (item->kind != YAML_SCALAR)
             return reader_bad(reader, item, "expected the name of a column", error);
@@ -277,24 +277,24 @@ static plim_status listed_columns(struct csv_table *table, struct data_reader *r
 }
 
 static plim_status choose_columns(struct csv_table *table, struct data_reader *reader,
-                                  const struct csv_table_words *words, plim_error *error)
+                                  const struct csv_table_keys *keys, plim_error *error)
 {
     int64_t label = -1;
-    const struct yaml *columns = words->columns;
+    const struct yaml *columns = keys->columns;
     if (columns && (columns->kind == YAML_SCALAR || !columns->first))
         return hint(error,
                     reader_bad(reader, columns, "columns: expected a list of names, or {x: [a, b], y: c}", error),
                     "columns: {x: [a..d], y: label}");
-    if (words->label) {
-        if (words->label->kind != YAML_SCALAR)
-            return reader_bad(reader, words->label, "label: expected the name of a column", error);
-        TRY(find_field(&label, table, reader, words->label, words->label->text, error));
+    if (keys->label) {
+        if (keys->label->kind != YAML_SCALAR)
+            return reader_bad(reader, keys->label, "label: expected the name of a column", error);
+        TRY(find_field(&label, table, reader, keys->label, keys->label->text, error));
     }
     if (columns && columns->kind == YAML_MAP)
         TRY(mapped_columns(table, reader, columns, label, error));
     else
-        TRY(listed_columns(table, reader, words, label, error));
-    return label >= 0 ? single(table, reader, words->label, label, error) : PLIM_OK;
+        TRY(listed_columns(table, reader, keys, label, error));
+    return label >= 0 ? single(table, reader, keys->label, label, error) : PLIM_OK;
 }
 
 /* ---- types ---- */
@@ -450,26 +450,26 @@ static plim_status finish(struct csv_table *table, plim_error *error)
     return PLIM_OK;
 }
 
-plim_status csv_table_read(struct csv_table *table, struct data_reader *reader, const struct csv_table_words *words,
+plim_status csv_table_read(struct csv_table *table, struct data_reader *reader, const struct csv_table_keys *keys,
                            const struct file_list *files, plim_error *error)
 {
     char path[FILE_PATH_MOST + 1];
     bool missing = false;
     file_list_path(path, files, 0);
-    if (words->names)
-        TRY(listed_names(table, reader, words->names, error));
+    if (keys->names)
+        TRY(listed_names(table, reader, keys->names, error));
     else
         TRY(found_names(table, reader, path, error));
     TRY(check_distinct(table, path, error));
-    if (table->options.header && !words->names)
+    if (table->options.header && !keys->names)
         TRY(check_headers(table, reader, files, error));
-    TRY(choose_columns(table, reader, words, error));
-    TRY(state_each(table, reader, words->types, state_word, error));
-    TRY(state_each(table, reader, words->defaults, state_default, error));
+    TRY(choose_columns(table, reader, keys, error));
+    TRY(state_each(table, reader, keys->types, state_word, error));
+    TRY(state_each(table, reader, keys->defaults, state_default, error));
     for (int64_t i = 0; i < table->field_count; i++)
         missing = missing || (table->fields[i].used && !table->fields[i].typed);
     if (missing)
-        TRY(infer_types(table, reader, files, words->inference_rows, error));
+        TRY(infer_types(table, reader, files, keys->inference_rows, error));
     TRY(settle_types(table, path, error));
     return finish(table, error);
 }

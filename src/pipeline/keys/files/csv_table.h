@@ -6,7 +6,7 @@
 #include "pipeline/keys/source_key.h"
 
 /* As the job file says it; NULL: it does not. */
-struct csv_table_words {
+struct csv_table_keys {
     const struct yaml *at; /* for errors about the whole */
     const struct yaml *names, *columns, *label, *types, *defaults;
     int64_t inference_rows;
@@ -25,7 +25,7 @@ struct csv_table {
     struct csv_field *fields;
 };
 
-plim_status csv_table_read(struct csv_table *table, struct data_reader *reader, const struct csv_table_words *words,
+plim_status csv_table_read(struct csv_table *table, struct data_reader *reader, const struct csv_table_keys *keys,
                            const struct file_list *files, plim_error *error);
 
 #endif

@@ -16,25 +16,25 @@ static bool is_auto(const struct yaml *yaml)
 plim_status interleave_read(struct turn_options *out, struct data_reader *reader, const struct yaml *yaml,
                             plim_error *error)
 {
-    struct words {
+    struct keys {
         const struct yaml *cycle;
         int64_t block;
         const struct yaml *parallel; /* accepted: the order does not depend on it */
-    } words = {.block = 1};
+    } keys = {.block = 1};
     static const struct setting settings[] = {
-        {"cycle_length", SETTING_NODE, offsetof(struct words, cycle), 0},
-        {"block_length", SETTING_WHOLE, offsetof(struct words, block), 1},
-        {"num_parallel_calls", SETTING_NODE, offsetof(struct words, parallel), 0},
+        {"cycle_length", SETTING_NODE, offsetof(struct keys, cycle), 0},
+        {"block_length", SETTING_WHOLE, offsetof(struct keys, block), 1},
+        {"num_parallel_calls", SETTING_NODE, offsetof(struct keys, parallel), 0},
     };
     const struct setting whole = {"cycle_length", SETTING_WHOLE, 0, 1};
     out->cycle_length = CYCLE_AUTO;
     if (is_auto(yaml))
         return PLIM_OK;
-    TRY(settings_read(&words, settings, COUNT(settings), reader->path, yaml, error));
-    out->block_length = words.block;
-    if (!words.cycle || is_auto(words.cycle))
+    TRY(settings_read(&keys, settings, COUNT(settings), reader->path, yaml, error));
+    out->block_length = keys.block;
+    if (!keys.cycle || is_auto(keys.cycle))
         return PLIM_OK;
-    return setting_value(&out->cycle_length, &whole, reader->path, words.cycle, error);
+    return setting_value(&out->cycle_length, &whole, reader->path, keys.cycle, error);
 }
 
 /* tf.data's words: "" is none. */
@@ -71,23 +71,23 @@ static plim_status read_buffer(size_t *out, struct data_reader *reader, const st
 }
 
 plim_status file_keys_read(struct file_choice *out, struct data_reader *reader, const struct yaml *at, const char *word,
-                           const struct file_keys *words, plim_error *error)
+                           const struct file_keys *keys, plim_error *error)
 {
     struct file_choice choice = {.turns = TURNS_NONE};
-    choice.turns.shuffle_files = words->shuffle_files;
+    choice.turns.shuffle_files = keys->shuffle_files;
     choice.turns.seed = reader->seed;
-    if (!words->files) {
+    if (!keys->files) {
         char what[96];
         snprintf(what, sizeof what, "%s: 'files:' is missing", word);
         return hint(error, reader_bad(reader, at, what, error), "files: \"data/*\"");
     }
-    if (words->interleave)
-        TRY(interleave_read(&choice.turns, reader, words->interleave, error));
-    if (words->compression)
-        TRY(read_compression(&choice.compression, reader, at, words->compression, error));
-    if (words->buffer_size)
-        TRY(read_buffer(&choice.buffer_bytes, reader, words->buffer_size, error));
-    TRY(reader_file_list(&choice.files, reader, words->files, error));
+    if (keys->interleave)
+        TRY(interleave_read(&choice.turns, reader, keys->interleave, error));
+    if (keys->compression)
+        TRY(read_compression(&choice.compression, reader, at, keys->compression, error));
+    if (keys->buffer_size)
+        TRY(read_buffer(&choice.buffer_bytes, reader, keys->buffer_size, error));
+    TRY(reader_file_list(&choice.files, reader, keys->files, error));
     *out = choice;
     return PLIM_OK;
 }

@@ -25,7 +25,7 @@ struct file_keys {
 
 /* What they say. The list is yours. */
 plim_status file_keys_read(struct file_choice *out, struct data_reader *reader, const struct yaml *at, const char *word,
-                           const struct file_keys *words, plim_error *error);
+                           const struct file_keys *keys, plim_error *error);
 /* `interleave: auto`, {cycle_length: 8, block_length: 1}. */
 plim_status interleave_read(struct turn_options *out, struct data_reader *reader, const struct yaml *yaml,
                             plim_error *error);

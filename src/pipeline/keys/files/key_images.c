@@ -5,7 +5,7 @@
 
 #define LABELS_PROBLEM "labels: expected 'inferred' (the default) or 'none'"
 
-struct images_words {
+struct images_keys {
     const struct yaml *folder, *files, *class_names;
     const char *labels;
 };
@@ -57,30 +57,30 @@ static plim_status read_folder(struct images_options *options, struct data_reade
     return PLIM_OK;
 }
 
-static plim_status read_words(struct images_options *options, const char **patterns, struct data_reader *reader,
-                              const struct yaml *yaml, plim_error *error)
+static plim_status read_keys(struct images_options *options, const char **patterns, struct data_reader *reader,
+                             const struct yaml *yaml, plim_error *error)
 {
     static const struct setting settings[] = {
-        {"folder", SETTING_NODE, offsetof(struct images_words, folder), 0},
-        {"files", SETTING_NODE, offsetof(struct images_words, files), 0},
-        {"class_names", SETTING_NODE, offsetof(struct images_words, class_names), 0},
-        {"labels", SETTING_WORD, offsetof(struct images_words, labels), 0},
+        {"folder", SETTING_NODE, offsetof(struct images_keys, folder), 0},
+        {"files", SETTING_NODE, offsetof(struct images_keys, files), 0},
+        {"class_names", SETTING_NODE, offsetof(struct images_keys, class_names), 0},
+        {"labels", SETTING_WORD, offsetof(struct images_keys, labels), 0},
     };
-    struct images_words words = {.labels = "inferred"};
+    struct images_keys keys = {.labels = "inferred"};
     if (yaml->kind != YAML_MAP)
         return read_folder(options, reader, yaml, error);
-    TRY(settings_read(&words, settings, COUNT(settings), reader->path, yaml, error));
-    if (!words.folder == !words.files)
+    TRY(settings_read(&keys, settings, COUNT(settings), reader->path, yaml, error));
+    if (!keys.folder == !keys.files)
         return reader_bad(reader, yaml, "images: one of 'folder:' and 'files:' is needed", error);
-    options->no_labels = strcmp(words.labels, "none") == 0;
-    if (!options->no_labels && strcmp(words.labels, "inferred") != 0)
+    options->no_labels = strcmp(keys.labels, "none") == 0;
+    if (!options->no_labels && strcmp(keys.labels, "inferred") != 0)
         return reader_bad(reader, yaml_get(yaml, "labels"), LABELS_PROBLEM, error);
-    if (words.class_names)
-        TRY(read_classes(&options->class_names, reader, words.class_names, error));
-    if (words.folder)
-        return read_folder(options, reader, words.folder, error);
+    if (keys.class_names)
+        TRY(read_classes(&options->class_names, reader, keys.class_names, error));
+    if (keys.folder)
+        return read_folder(options, reader, keys.folder, error);
     options->patterns = patterns;
-    return read_patterns(patterns, &options->pattern_count, reader, words.files, error);
+    return read_patterns(patterns, &options->pattern_count, reader, keys.files, error);
 }
 
 /* `images: photos`, `images: {folder: photos, class_names: [cat, dog]}`, `images: {files: [a.jpg, b.jpg]}` or a pattern. */
@@ -90,7 +90,7 @@ static plim_status open_images(struct dataset **out, struct data_reader *reader,
     const char *patterns[MOST_FILES];
     struct images_options options = {0};
     struct source *source;
-    TRY(read_words(&options, patterns, reader, yaml, error));
+    TRY(read_keys(&options, patterns, reader, yaml, error));
     return key_opened(out, &source, images_open(&source, reader->budget, &options, error));
 }
 

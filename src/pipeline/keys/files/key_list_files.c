@@ -2,32 +2,32 @@
    otherwise, as tf.data does it. */
 #include "pipeline/keys/source_key.h"
 
-struct list_words {
+struct list_keys {
     const struct yaml *files;
     bool shuffle;
 };
 
 static const struct setting list_settings[] = {
-    {"files", SETTING_NODE, offsetof(struct list_words, files), 0},
-    {"shuffle", SETTING_BOOL, offsetof(struct list_words, shuffle), 0},
+    {"files", SETTING_NODE, offsetof(struct list_keys, files), 0},
+    {"shuffle", SETTING_BOOL, offsetof(struct list_keys, shuffle), 0},
 };
 
 static plim_status open_list(struct dataset **out, struct data_reader *reader, const struct yaml *yaml,
                              plim_error *error)
 {
-    struct list_words words = {.files = yaml, .shuffle = true};
+    struct list_keys keys = {.files = yaml, .shuffle = true};
     struct file_list *files;
     struct source *source;
     if (yaml->kind == YAML_MAP) {
-        words.files = NULL;
-        TRY(settings_read(&words, list_settings, COUNT(list_settings), reader->path, yaml, error));
+        keys.files = NULL;
+        TRY(settings_read(&keys, list_settings, COUNT(list_settings), reader->path, yaml, error));
     }
-    if (!words.files)
+    if (!keys.files)
         return hint(error, reader_bad(reader, yaml, "list_files: 'files:' is missing", error), "files: \"data/*.wav\"");
-    TRY(reader_file_list(&files, reader, words.files, error));
+    TRY(reader_file_list(&files, reader, keys.files, error));
     TRY(file_names_open(&source, reader->budget, files, error));
     *out = dataset_from_source(source);
-    if (words.shuffle)
+    if (keys.shuffle)
         *out = dataset_shuffle(*out, reader->seed);
     return PLIM_OK;
 }

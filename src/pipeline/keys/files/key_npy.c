@@ -36,15 +36,15 @@ static plim_status open_npy(struct dataset **out, struct data_reader *reader, co
     const char *paths[MOST_FILES];
     struct npy_range ranges[MOST_COLUMNS];
     int count, range_count = 0;
-    const struct yaml *words[2] = {yaml, NULL};
-    const struct setting settings[] = {{"files", SETTING_NODE, 0, 0}, {"columns", SETTING_NODE, sizeof words[0], 0}};
+    const struct yaml *keys[2] = {yaml, NULL};
+    const struct setting settings[] = {{"files", SETTING_NODE, 0, 0}, {"columns", SETTING_NODE, sizeof keys[0], 0}};
     if (yaml->kind == YAML_MAP)
-        TRY(settings_read(words, settings, COUNT(settings), reader->path, yaml, error));
-    if (words[0] == yaml && yaml->kind == YAML_MAP)
+        TRY(settings_read(keys, settings, COUNT(settings), reader->path, yaml, error));
+    if (keys[0] == yaml && yaml->kind == YAML_MAP)
         return reader_bad(reader, yaml, "npy: 'files:' is missing", error);
-    TRY(reader_paths(paths, &count, reader, words[0], error));
-    if (words[1])
-        TRY(read_ranges(ranges, &range_count, reader, words[1], error));
+    TRY(reader_paths(paths, &count, reader, keys[0], error));
+    if (keys[1])
+        TRY(read_ranges(ranges, &range_count, reader, keys[1], error));
     const struct npy_cut cut = {.ranges = ranges, .count = range_count};
     struct source *source;
     return key_opened(out, &source, npy_open(&source, reader->budget, paths, count, range_count ? &cut : NULL, error));

@@ -25,22 +25,22 @@ static plim_status read_columns(struct array_column *columns, int *count, struct
 static plim_status open_npz(struct dataset **out, struct data_reader *reader, const struct yaml *yaml,
                             plim_error *error)
 {
-    const struct yaml *words[2] = {yaml, NULL};
+    const struct yaml *keys[2] = {yaml, NULL};
     const struct setting settings[] = {
-        {"file", SETTING_NODE, 0, 0}, {"files", SETTING_NODE, 0, 0}, {"columns", SETTING_NODE, sizeof words[0], 0}};
+        {"file", SETTING_NODE, 0, 0}, {"files", SETTING_NODE, 0, 0}, {"columns", SETTING_NODE, sizeof keys[0], 0}};
     const char *paths[MOST_FILES];
     struct array_column columns[MOST_COLUMNS];
     int path_count, count = 0;
     struct source *source;
     if (yaml->kind == YAML_MAP)
-        TRY(settings_read(words, settings, COUNT(settings), reader->path, yaml, error));
-    if (words[0] == yaml && yaml->kind == YAML_MAP)
+        TRY(settings_read(keys, settings, COUNT(settings), reader->path, yaml, error));
+    if (keys[0] == yaml && yaml->kind == YAML_MAP)
         return reader_bad(reader, yaml, "npz: 'file:' is missing", error);
-    TRY(reader_paths(paths, &path_count, reader, words[0], error));
+    TRY(reader_paths(paths, &path_count, reader, keys[0], error));
     if (path_count != 1)
-        return hint(error, reader_bad(reader, words[0], "npz: one file", error), "zip: and concatenate: join several");
-    if (words[1])
-        TRY(read_columns(columns, &count, reader, words[1], error));
+        return hint(error, reader_bad(reader, keys[0], "npz: one file", error), "zip: and concatenate: join several");
+    if (keys[1])
+        TRY(read_columns(columns, &count, reader, keys[1], error));
     return key_opened(out, &source, npz_open(&source, reader->budget, paths[0], columns, count, error));
 }
 

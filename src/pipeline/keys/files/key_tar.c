@@ -7,26 +7,26 @@
 #include "formats/sources/tar_source.h"
 #include "pipeline/keys/files/file_keys.h"
 
-struct tar_words {
+struct tar_keys {
     struct file_keys files;
     const struct yaml *columns;
 };
 
 static const struct setting tar_settings[] = {
-    FILE_SETTINGS(struct tar_words, files),
-    {"columns", SETTING_NODE, offsetof(struct tar_words, columns), 0},
+    FILE_SETTINGS(struct tar_keys, files),
+    {"columns", SETTING_NODE, offsetof(struct tar_keys, columns), 0},
 };
 
-struct column_words {
+struct column_keys {
     const char *name, *dtype;
     const struct yaml *shape, *fallback;
 };
 
 static const struct setting column_settings[] = {
-    {"name", SETTING_WORD, offsetof(struct column_words, name), 0},
-    {"dtype", SETTING_WORD, offsetof(struct column_words, dtype), 0},
-    {"shape", SETTING_NODE, offsetof(struct column_words, shape), 0},
-    {"default", SETTING_NODE, offsetof(struct column_words, fallback), 0},
+    {"name", SETTING_WORD, offsetof(struct column_keys, name), 0},
+    {"dtype", SETTING_WORD, offsetof(struct column_keys, dtype), 0},
+    {"shape", SETTING_NODE, offsetof(struct column_keys, shape), 0},
+    {"default", SETTING_NODE, offsetof(struct column_keys, fallback), 0},
 };
 
 /* What WebDataset decodes into whole numbers. */
@@ -58,23 +58,23 @@ static plim_status read_default(struct tar_column *column, struct data_reader *r
 static plim_status read_long(struct tar_column *column, struct data_reader *reader, const struct yaml *yaml,
                              plim_error *error)
 {
-    struct column_words words = {0};
-    TRY(settings_read(&words, column_settings, COUNT(column_settings), reader->path, yaml, error));
-    column->name = words.name ? words.name : yaml->key;
-    if (words.dtype && strcmp(words.dtype, "string") == 0)
+    struct column_keys keys = {0};
+    TRY(settings_read(&keys, column_settings, COUNT(column_settings), reader->path, yaml, error));
+    column->name = keys.name ? keys.name : yaml->key;
+    if (keys.dtype && strcmp(keys.dtype, "string") == 0)
         column->content = TAR_BYTES;
-    else if (words.dtype && strcmp(words.dtype, "int64") == 0 && !words.shape)
+    else if (keys.dtype && strcmp(keys.dtype, "int64") == 0 && !keys.shape)
         column->content = TAR_CLASS;
-    else if (words.dtype) {
-        TRY(reader_type(&column->type, reader, yaml, words.dtype, true, error));
+    else if (keys.dtype) {
+        TRY(reader_type(&column->type, reader, yaml, keys.dtype, true, error));
         column->content = TAR_ARRAY;
     }
-    if (words.shape)
-        TRY(reader_shape(&column->shape, reader, words.shape, error));
+    if (keys.shape)
+        TRY(reader_shape(&column->shape, reader, keys.shape, error));
     if ((column->content == TAR_ARRAY) != (column->shape.rank > 0))
         return hint(error, reader_bad(reader, yaml, "an npy member has a type and a shape", error),
                     "npy: {name: x, dtype: float32, shape: [10]}");
-    return words.fallback ? read_default(column, reader, words.fallback, error) : PLIM_OK;
+    return keys.fallback ? read_default(column, reader, keys.fallback, error) : PLIM_OK;
 }
 
 static plim_status read_columns(struct tar_column *columns, int *count, struct data_reader *reader,
@@ -119,19 +119,19 @@ static plim_status find_columns(struct tar_column *columns, int *count, struct d
 static plim_status open_tar(struct dataset **out, struct data_reader *reader, const struct yaml *yaml,
                             plim_error *error)
 {
-    struct tar_words words = {.files = {.files = yaml}};
+    struct tar_keys keys = {.files = {.files = yaml}};
     struct tar_column columns[MOST_COLUMNS];
     struct file_choice choice;
     struct source *source;
     int count = 0;
     if (yaml->kind == YAML_MAP) {
-        words.files.files = NULL;
-        TRY(settings_read(&words, tar_settings, COUNT(tar_settings), reader->path, yaml, error));
+        keys.files.files = NULL;
+        TRY(settings_read(&keys, tar_settings, COUNT(tar_settings), reader->path, yaml, error));
     }
-    if (words.columns)
-        TRY(read_columns(columns, &count, reader, words.columns, error));
-    TRY(file_keys_read(&choice, reader, yaml, "tar", &words.files, error));
-    plim_status status = words.columns ? PLIM_OK : find_columns(columns, &count, reader, &choice, error);
+    if (keys.columns)
+        TRY(read_columns(columns, &count, reader, keys.columns, error));
+    TRY(file_keys_read(&choice, reader, yaml, "tar", &keys.files, error));
+    plim_status status = keys.columns ? PLIM_OK : find_columns(columns, &count, reader, &choice, error);
     if (status != PLIM_OK) {
         file_list_free(choice.files);
         return status;

@@ -11,14 +11,14 @@ static const struct setting text_settings[] = {FILE_SETTINGS(
 static plim_status open_text(struct dataset **out, struct data_reader *reader, const struct yaml *yaml,
                              plim_error *error)
 {
-    struct file_keys words = {.files = yaml};
+    struct file_keys keys = {.files = yaml};
     struct file_choice choice;
     struct source *source;
     if (yaml->kind == YAML_MAP) {
-        words.files = NULL;
-        TRY(settings_read(&words, text_settings, COUNT(text_settings), reader->path, yaml, error));
+        keys.files = NULL;
+        TRY(settings_read(&keys, text_settings, COUNT(text_settings), reader->path, yaml, error));
     }
-    TRY(file_keys_read(&choice, reader, yaml, "text", &words, error));
+    TRY(file_keys_read(&choice, reader, yaml, "text", &keys, error));
     return key_opened(out, &source, lines_source_open(&source, reader->budget, &choice, error));
 }
 

@@ -14,27 +14,27 @@
 
 #define MOST_PARTS 16
 
-struct tfds_words {
+struct tfds_keys {
     const char *folder, *split;
     const struct yaml *columns, *interleave;
     bool as_supervised, decode, shuffle_files, indexed;
 };
 
 static const struct setting tfds_settings[] = {
-    {"folder", SETTING_WORD, offsetof(struct tfds_words, folder), 0},
-    {"split", SETTING_WORD, offsetof(struct tfds_words, split), 0},
-    {"columns", SETTING_NODE, offsetof(struct tfds_words, columns), 0},
-    {"interleave", SETTING_NODE, offsetof(struct tfds_words, interleave), 0},
-    {"as_supervised", SETTING_BOOL, offsetof(struct tfds_words, as_supervised), 0},
-    {"decode", SETTING_BOOL, offsetof(struct tfds_words, decode), 0},
-    {"shuffle_files", SETTING_BOOL, offsetof(struct tfds_words, shuffle_files), 0},
-    {"indexed", SETTING_BOOL, offsetof(struct tfds_words, indexed), 0},
+    {"folder", SETTING_WORD, offsetof(struct tfds_keys, folder), 0},
+    {"split", SETTING_WORD, offsetof(struct tfds_keys, split), 0},
+    {"columns", SETTING_NODE, offsetof(struct tfds_keys, columns), 0},
+    {"interleave", SETTING_NODE, offsetof(struct tfds_keys, interleave), 0},
+    {"as_supervised", SETTING_BOOL, offsetof(struct tfds_keys, as_supervised), 0},
+    {"decode", SETTING_BOOL, offsetof(struct tfds_keys, decode), 0},
+    {"shuffle_files", SETTING_BOOL, offsetof(struct tfds_keys, shuffle_files), 0},
+    {"indexed", SETTING_BOOL, offsetof(struct tfds_keys, indexed), 0},
 };
 
 struct tfds_reader {
     struct data_reader *reader;
     const struct yaml *at;
-    struct tfds_words words;
+    struct tfds_keys keys;
     const char *folder;
     const struct tfds_info *info;
     int column_count;
@@ -104,8 +104,8 @@ static plim_status add_column(struct tfds_reader *self, const struct yaml *at, c
 static plim_status choose_columns(struct tfds_reader *self, plim_error *error)
 {
     const struct tfds_info *info = self->info;
-    const struct yaml *columns = self->words.columns;
-    if (self->words.as_supervised) {
+    const struct yaml *columns = self->keys.columns;
+    if (self->keys.as_supervised) {
         if (!info->input[0] || !info->label[0])
             return reader_bad(self->reader, self->at, "as_supervised: the data set has no supervised keys", error);
         TRY(add_column(self, self->at, info->input, error));
@@ -152,7 +152,7 @@ static struct dataset *parse_columns(struct dataset *dataset, const struct tfds_
         features[i] = stored(self->column[i]);
     dataset = dataset_parse_example(dataset, "", features, self->column_count, false);
     for (int i = 0; i < self->column_count; i++)
-        if (self->words.decode || self->column[i]->kind == TFDS_TENSOR)
+        if (self->keys.decode || self->column[i]->kind == TFDS_TENSOR)
             dataset = decode_column(dataset, self->column[i]);
     return dataset;
 }
@@ -187,17 +187,17 @@ static plim_status list_shards(struct file_list *files, int64_t *first, int64_t 
 static plim_status open_slice(struct dataset **out, const struct tfds_slice *slice, const struct tfds_reader *self,
                               plim_error *error)
 {
-    const struct tfds_words *words = &self->words;
-    struct record_options options = {.turns = TURNS_NONE, .indexed = words->indexed};
+    const struct tfds_keys *keys = &self->keys;
+    struct record_options options = {.turns = TURNS_NONE, .indexed = keys->indexed};
     struct file_list *files;
     struct source *source;
     int64_t first, total;
     bool whole = slice->begin == 0 && slice->end == slice->split->count;
-    options.turns.shuffle_files = words->shuffle_files;
+    options.turns.shuffle_files = keys->shuffle_files;
     options.turns.seed = self->reader->seed;
-    if (words->interleave)
-        TRY(interleave_read(&options.turns, self->reader, words->interleave, error));
-    if (!whole && (words->interleave || words->shuffle_files))
+    if (keys->interleave)
+        TRY(interleave_read(&options.turns, self->reader, keys->interleave, error));
+    if (!whole && (keys->interleave || keys->shuffle_files))
         return reader_bad(self->reader, self->at,
                           "a part of a split is read in order, without interleave or shuffle_files", error);
     TRY(file_list_make(&files, self->reader->budget, error));
@@ -221,7 +221,7 @@ static plim_status open_split(struct dataset **out, const struct tfds_reader *se
     struct dataset *parts[MOST_PARTS];
     int count = 0;
     plim_status status = PLIM_OK;
-    for (const char *at = self->words.split; status == PLIM_OK && at; at = *at == '+' ? at + 1 : NULL) {
+    for (const char *at = self->keys.split; status == PLIM_OK && at; at = *at == '+' ? at + 1 : NULL) {
         struct tfds_slice slice;
         at += strspn(at, " ");
         if (count == MOST_PARTS)
@@ -255,17 +255,17 @@ static plim_status open_info(struct dataset **out, struct tfds_reader *self, pli
 static plim_status open_tfds(struct dataset **out, struct data_reader *reader, const struct yaml *yaml,
                              plim_error *error)
 {
-    struct tfds_reader self = {.reader = reader, .at = yaml, .words = {.split = "train", .decode = true}};
+    struct tfds_reader self = {.reader = reader, .at = yaml, .keys = {.split = "train", .decode = true}};
     struct tfds_info *info;
     char where[256];
     if (yaml->kind == YAML_MAP)
-        TRY(settings_read(&self.words, tfds_settings, COUNT(tfds_settings), reader->path, yaml, error));
+        TRY(settings_read(&self.keys, tfds_settings, COUNT(tfds_settings), reader->path, yaml, error));
     else if (yaml->kind == YAML_SCALAR && !yaml->is_null)
-        self.words.folder = yaml->text;
-    if (!self.words.folder || !*self.words.folder)
+        self.keys.folder = yaml->text;
+    if (!self.keys.folder || !*self.keys.folder)
         return hint(error, reader_bad(reader, yaml, "tfds: 'folder:' is missing", error),
                     "tfds: tensorflow_datasets/mnist/3.0.1");
-    self.folder = reader_path(reader, self.words.folder);
+    self.folder = reader_path(reader, self.keys.folder);
     if (!self.folder)
         return arena_refused(reader->arena, error);
     TRY(tfds_info_load(&info, reader->budget, self.folder, error));

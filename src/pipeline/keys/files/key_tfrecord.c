@@ -10,24 +10,24 @@
 #include "pipeline/keys/files/file_keys.h"
 #include "pipeline/maps/map_parse.h"
 
-struct tfrecord_words {
+struct tfrecord_keys {
     const struct yaml *files, *interleave, *features, *context, *lists;
     bool shuffle_files, indexed;
 };
 
 static const struct setting tfrecord_settings[] = {
-    {"files", SETTING_NODE, offsetof(struct tfrecord_words, files), 0},
-    {"interleave", SETTING_NODE, offsetof(struct tfrecord_words, interleave), 0},
-    {"features", SETTING_NODE, offsetof(struct tfrecord_words, features), 0},
-    {"context_features", SETTING_NODE, offsetof(struct tfrecord_words, context), 0},
-    {"sequence_features", SETTING_NODE, offsetof(struct tfrecord_words, lists), 0},
-    {"shuffle_files", SETTING_BOOL, offsetof(struct tfrecord_words, shuffle_files), 0},
-    {"indexed", SETTING_BOOL, offsetof(struct tfrecord_words, indexed), 0},
+    {"files", SETTING_NODE, offsetof(struct tfrecord_keys, files), 0},
+    {"interleave", SETTING_NODE, offsetof(struct tfrecord_keys, interleave), 0},
+    {"features", SETTING_NODE, offsetof(struct tfrecord_keys, features), 0},
+    {"context_features", SETTING_NODE, offsetof(struct tfrecord_keys, context), 0},
+    {"sequence_features", SETTING_NODE, offsetof(struct tfrecord_keys, lists), 0},
+    {"shuffle_files", SETTING_BOOL, offsetof(struct tfrecord_keys, shuffle_files), 0},
+    {"indexed", SETTING_BOOL, offsetof(struct tfrecord_keys, indexed), 0},
 };
 
 /* ---- features ---- */
 
-struct feature_words {
+struct feature_keys {
     const char *dtype;
     const struct yaml *shape, *fallback;
     const char *var;
@@ -36,12 +36,12 @@ struct feature_words {
 };
 
 static const struct setting feature_settings[] = {
-    {"dtype", SETTING_WORD, offsetof(struct feature_words, dtype), 0},
-    {"shape", SETTING_NODE, offsetof(struct feature_words, shape), 0},
-    {"default", SETTING_NODE, offsetof(struct feature_words, fallback), 0},
-    {"var", SETTING_WORD, offsetof(struct feature_words, var), 0},
-    {"sequence", SETTING_WORD, offsetof(struct feature_words, sequence), 0},
-    {"allow_missing", SETTING_BOOL, offsetof(struct feature_words, allow_missing), 0},
+    {"dtype", SETTING_WORD, offsetof(struct feature_keys, dtype), 0},
+    {"shape", SETTING_NODE, offsetof(struct feature_keys, shape), 0},
+    {"default", SETTING_NODE, offsetof(struct feature_keys, fallback), 0},
+    {"var", SETTING_WORD, offsetof(struct feature_keys, var), 0},
+    {"sequence", SETTING_WORD, offsetof(struct feature_keys, sequence), 0},
+    {"allow_missing", SETTING_BOOL, offsetof(struct feature_keys, allow_missing), 0},
 };
 
 /* float32, int64, string; "bytes" is what Example calls a string. */
@@ -126,22 +126,22 @@ static plim_status read_default(struct feature *feature, struct data_reader *rea
 static plim_status read_long(struct feature *feature, struct data_reader *reader, const struct yaml *yaml,
                              plim_error *error)
 {
-    struct feature_words words = {0};
-    TRY(settings_read(&words, feature_settings, COUNT(feature_settings), reader->path, yaml, error));
-    if (!words.dtype + !words.var + !words.sequence != 2)
+    struct feature_keys keys = {0};
+    TRY(settings_read(&keys, feature_settings, COUNT(feature_settings), reader->path, yaml, error));
+    if (!keys.dtype + !keys.var + !keys.sequence != 2)
         return hint(error, reader_bad(reader, yaml, "a feature has one of 'dtype:', 'var:' and 'sequence:'", error),
                     "{dtype: float32, shape: [100], default: 0}, {var: int64}, {sequence: float32, shape: [3]}");
-    const char *word = words.dtype ? words.dtype : words.var ? words.var : words.sequence;
-    feature->kind = words.dtype ? FEATURE_FIXED : words.var ? FEATURE_VARIABLE : FEATURE_SEQUENCE;
-    feature->may_miss = words.allow_missing;
+    const char *word = keys.dtype ? keys.dtype : keys.var ? keys.var : keys.sequence;
+    feature->kind = keys.dtype ? FEATURE_FIXED : keys.var ? FEATURE_VARIABLE : FEATURE_SEQUENCE;
+    feature->may_miss = keys.allow_missing;
     TRY(read_type(&feature->type, reader, yaml, word, error));
-    if (words.shape)
-        TRY(reader_shape(&feature->shape, reader, words.shape, error));
-    if (words.shape && feature->kind == FEATURE_VARIABLE)
-        return reader_bad(reader, words.shape, "a feature of any length has no shape", error);
-    if (words.fallback && feature->kind != FEATURE_FIXED)
-        return reader_bad(reader, words.fallback, "only a feature of a fixed shape has a default", error);
-    return words.fallback ? read_default(feature, reader, words.fallback, error) : PLIM_OK;
+    if (keys.shape)
+        TRY(reader_shape(&feature->shape, reader, keys.shape, error));
+    if (keys.shape && feature->kind == FEATURE_VARIABLE)
+        return reader_bad(reader, keys.shape, "a feature of any length has no shape", error);
+    if (keys.fallback && feature->kind != FEATURE_FIXED)
+        return reader_bad(reader, keys.fallback, "only a feature of a fixed shape has a default", error);
+    return keys.fallback ? read_default(feature, reader, keys.fallback, error) : PLIM_OK;
 }
 
 static plim_status read_features(struct feature *features, int *count, struct data_reader *reader,
@@ -168,17 +168,17 @@ static plim_status read_features(struct feature *features, int *count, struct da
 
 /* ---- the whole ---- */
 
-static plim_status open_records(struct dataset **out, struct data_reader *reader, const struct tfrecord_words *words,
+static plim_status open_records(struct dataset **out, struct data_reader *reader, const struct tfrecord_keys *keys,
                                 plim_error *error)
 {
     struct source *source;
     struct file_list *files;
-    struct record_options options = {.turns = TURNS_NONE, .indexed = words->indexed};
-    options.turns.shuffle_files = words->shuffle_files;
+    struct record_options options = {.turns = TURNS_NONE, .indexed = keys->indexed};
+    options.turns.shuffle_files = keys->shuffle_files;
     options.turns.seed = reader->seed;
-    if (words->interleave)
-        TRY(interleave_read(&options.turns, reader, words->interleave, error));
-    TRY(reader_file_list(&files, reader, words->files, error));
+    if (keys->interleave)
+        TRY(interleave_read(&options.turns, reader, keys->interleave, error));
+    TRY(reader_file_list(&files, reader, keys->files, error));
     return key_opened(out, &source, records_source_open(&source, reader->budget, files, &options, error));
 }
 
@@ -201,16 +201,16 @@ plim_status reader_features(struct dataset **dataset, struct data_reader *reader
 static plim_status open_tfrecord(struct dataset **out, struct data_reader *reader, const struct yaml *yaml,
                                  plim_error *error)
 {
-    struct tfrecord_words words = {.files = yaml};
+    struct tfrecord_keys keys = {.files = yaml};
     if (yaml->kind == YAML_MAP) {
-        words.files = NULL;
-        TRY(settings_read(&words, tfrecord_settings, COUNT(tfrecord_settings), reader->path, yaml, error));
+        keys.files = NULL;
+        TRY(settings_read(&keys, tfrecord_settings, COUNT(tfrecord_settings), reader->path, yaml, error));
     }
-    if (!words.files)
+    if (!keys.files)
         return hint(error, reader_bad(reader, yaml, "tfrecord: 'files:' is missing", error),
                     "files: \"data/*.tfrecord\"");
-    TRY(open_records(out, reader, &words, error));
-    return reader_features(out, reader, words.features, words.context, words.lists, error);
+    TRY(open_records(out, reader, &keys, error));
+    return reader_features(out, reader, keys.features, keys.context, keys.lists, error);
 }
 
 /* A length, and its checksum. */

@@ -43,18 +43,18 @@ struct dataset *dataset_batch(struct dataset *dataset, int64_t size, bool drop_r
 
 static plim_status batch_read(struct dataset **dataset, const struct stage_entry *entry, plim_error *error)
 {
-    struct words {
+    struct keys {
         int64_t size;
         bool drop_remainder;
-    } words = {0};
+    } keys = {0};
     static const struct setting settings[] = {
-        {"size", SETTING_WHOLE, offsetof(struct words, size), 1},
-        {"drop_remainder", SETTING_BOOL, offsetof(struct words, drop_remainder), 0},
+        {"size", SETTING_WHOLE, offsetof(struct keys, size), 1},
+        {"drop_remainder", SETTING_BOOL, offsetof(struct keys, drop_remainder), 0},
     };
-    TRY(stage_settings(&words, settings, 2, "batch", entry, error));
-    if (!words.size)
+    TRY(stage_settings(&keys, settings, 2, "batch", entry, error));
+    if (!keys.size)
         return stage_bad(entry, "'size' is missing", "{size: 32}", error);
-    *dataset = dataset_batch(*dataset, words.size, words.drop_remainder);
+    *dataset = dataset_batch(*dataset, keys.size, keys.drop_remainder);
     return PLIM_OK;
 }
 

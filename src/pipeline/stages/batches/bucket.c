@@ -78,10 +78,10 @@ struct dataset *dataset_bucket_by_sequence_length(struct dataset *dataset, const
 
 /* ---- job files ---- */
 
-struct bucket_words {
+struct bucket_keys {
     struct bucket_options options;
     const struct yaml *boundaries, *batch_sizes;
-    struct padding_words padding;
+    struct padding_keys padding;
 };
 
 static plim_status read_list(int64_t *out, int *count, int most, const char *word, const struct stage_entry *entry,
@@ -103,29 +103,29 @@ static plim_status read_list(int64_t *out, int *count, int most, const char *wor
 static plim_status bucket_read(struct dataset **dataset, const struct stage_entry *entry, plim_error *error)
 {
     static const struct setting settings[] = {
-        {"boundaries", SETTING_NODE, offsetof(struct bucket_words, boundaries), 0},
-        {"batch_sizes", SETTING_NODE, offsetof(struct bucket_words, batch_sizes), 0},
-        {"length", SETTING_WORD, offsetof(struct bucket_words, options.column), 0},
-        {"drop_remainder", SETTING_BOOL, offsetof(struct bucket_words, options.drop_remainder), 0},
-        {"pad_to_bucket_boundary", SETTING_BOOL, offsetof(struct bucket_words, options.pad_to_bucket_boundary), 0},
-        PADDING_SETTINGS(struct bucket_words, padding),
+        {"boundaries", SETTING_NODE, offsetof(struct bucket_keys, boundaries), 0},
+        {"batch_sizes", SETTING_NODE, offsetof(struct bucket_keys, batch_sizes), 0},
+        {"length", SETTING_WORD, offsetof(struct bucket_keys, options.column), 0},
+        {"drop_remainder", SETTING_BOOL, offsetof(struct bucket_keys, options.drop_remainder), 0},
+        {"pad_to_bucket_boundary", SETTING_BOOL, offsetof(struct bucket_keys, options.pad_to_bucket_boundary), 0},
+        PADDING_SETTINGS(struct bucket_keys, padding),
     };
     struct padding padding[MOST_COLUMNS + 1];
     int64_t boundary[MOST_BUCKETS], batch[MOST_BUCKETS];
-    struct bucket_words words = {.options = {.boundaries = boundary, .batch_sizes = batch, .padding = padding}};
-    struct bucket_options *options = &words.options;
+    struct bucket_keys keys = {.options = {.boundaries = boundary, .batch_sizes = batch, .padding = padding}};
+    struct bucket_options *options = &keys.options;
     int sizes;
     char where[256];
-    TRY(settings_read(&words, settings, COUNT(settings), entry->job, entry->value, error));
-    TRY(read_list(boundary, &options->boundary_count, MOST_BUCKETS - 1, "boundaries", entry, words.boundaries, error));
-    TRY(read_list(batch, &sizes, MOST_BUCKETS, "batch_sizes", entry, words.batch_sizes, error));
+    TRY(settings_read(&keys, settings, COUNT(settings), entry->job, entry->value, error));
+    TRY(read_list(boundary, &options->boundary_count, MOST_BUCKETS - 1, "boundaries", entry, keys.boundaries, error));
+    TRY(read_list(batch, &sizes, MOST_BUCKETS, "batch_sizes", entry, keys.batch_sizes, error));
     if (sizes != options->boundary_count + 1) {
-        yaml_place(where, entry->job, words.batch_sizes);
+        yaml_place(where, entry->job, keys.batch_sizes);
         return fail_at(error, PLIM_BAD_JOB, where,
                        "bucket_by_sequence_length: %d boundaries need %d batch_sizes, not %d", options->boundary_count,
                        options->boundary_count + 1, sizes);
     }
-    TRY(padding_read(padding, &options->padding_count, &options->value_bytes, &words.padding, entry, error));
+    TRY(padding_read(padding, &options->padding_count, &options->value_bytes, &keys.padding, entry, error));
     *dataset = dataset_bucket_by_sequence_length(*dataset, options);
     return PLIM_OK;
 }

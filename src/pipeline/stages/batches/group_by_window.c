@@ -71,27 +71,27 @@ struct dataset *dataset_group_by_window(struct dataset *dataset, const struct gr
 
 /* ---- job files ---- */
 
-struct group_words {
+struct group_keys {
     struct group_by_window_options options;
-    struct padding_words padding;
+    struct padding_keys padding;
 };
 
 static plim_status group_read(struct dataset **dataset, const struct stage_entry *entry, plim_error *error)
 {
     static const struct setting settings[] = {
-        {"key", SETTING_WORD, offsetof(struct group_words, options.column), 0},
-        {"window_size", SETTING_WHOLE, offsetof(struct group_words, options.window_size), 1},
-        {"batch", SETTING_WHOLE, offsetof(struct group_words, options.batch_size), 1},
-        {"drop_remainder", SETTING_BOOL, offsetof(struct group_words, options.drop_remainder), 0},
-        PADDING_SETTINGS(struct group_words, padding),
+        {"key", SETTING_WORD, offsetof(struct group_keys, options.column), 0},
+        {"window_size", SETTING_WHOLE, offsetof(struct group_keys, options.window_size), 1},
+        {"batch", SETTING_WHOLE, offsetof(struct group_keys, options.batch_size), 1},
+        {"drop_remainder", SETTING_BOOL, offsetof(struct group_keys, options.drop_remainder), 0},
+        PADDING_SETTINGS(struct group_keys, padding),
     };
     struct padding padding[MOST_COLUMNS + 1];
-    struct group_words words = {.options = {.padding = padding}};
-    struct group_by_window_options *options = &words.options;
-    TRY(settings_read(&words, settings, COUNT(settings), entry->job, entry->value, error));
+    struct group_keys keys = {.options = {.padding = padding}};
+    struct group_by_window_options *options = &keys.options;
+    TRY(settings_read(&keys, settings, COUNT(settings), entry->job, entry->value, error));
     if (!options->column || !options->window_size)
         return stage_bad(entry, "needs 'key' and 'window_size'", "{key: y, window_size: 32}", error);
-    TRY(padding_read(padding, &options->padding_count, &options->value_bytes, &words.padding, entry, error));
+    TRY(padding_read(padding, &options->padding_count, &options->value_bytes, &keys.padding, entry, error));
     *dataset = dataset_group_by_window(*dataset, options);
     return PLIM_OK;
 }

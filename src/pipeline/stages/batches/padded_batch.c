@@ -220,28 +220,28 @@ struct dataset *dataset_rebatch(struct dataset *dataset, const int64_t *sizes, i
 
 /* ---- job files ---- */
 
-struct padded_words {
+struct padded_keys {
     int64_t size;
     bool drop_remainder;
-    struct padding_words padding;
+    struct padding_keys padding;
 };
 
 static plim_status padded_read(struct dataset **dataset, const struct stage_entry *entry, plim_error *error)
 {
     static const struct setting settings[] = {
-        {"size", SETTING_WHOLE, offsetof(struct padded_words, size), 1},
-        {"drop_remainder", SETTING_BOOL, offsetof(struct padded_words, drop_remainder), 0},
-        PADDING_SETTINGS(struct padded_words, padding),
+        {"size", SETTING_WHOLE, offsetof(struct padded_keys, size), 1},
+        {"drop_remainder", SETTING_BOOL, offsetof(struct padded_keys, drop_remainder), 0},
+        PADDING_SETTINGS(struct padded_keys, padding),
     };
-    struct padded_words words = {0};
+    struct padded_keys keys = {0};
     struct padding padding[MOST_COLUMNS + 1];
     uint64_t value_bytes;
     int count;
-    TRY(stage_settings(&words, settings, COUNT(settings), "padded_batch", entry, error));
-    if (!words.size)
+    TRY(stage_settings(&keys, settings, COUNT(settings), "padded_batch", entry, error));
+    if (!keys.size)
         return stage_bad(entry, "'size' is missing", "{size: 32}", error);
-    TRY(padding_read(padding, &count, &value_bytes, &words.padding, entry, error));
-    *dataset = dataset_padded_batch(*dataset, words.size, padding, count, words.drop_remainder, value_bytes);
+    TRY(padding_read(padding, &count, &value_bytes, &keys.padding, entry, error));
+    *dataset = dataset_padded_batch(*dataset, keys.size, padding, count, keys.drop_remainder, value_bytes);
     return PLIM_OK;
 }
 
@@ -250,29 +250,29 @@ static plim_status padded_read(struct dataset **dataset, const struct stage_entr
 /* rebatch: 8, rebatch: [3, 1, 4], rebatch: {size: [3, 1], drop_remainder: true} */
 static plim_status rebatch_read(struct dataset **dataset, const struct stage_entry *entry, plim_error *error)
 {
-    struct words {
+    struct keys {
         const struct yaml *size;
         bool drop_remainder;
-    } words = {.size = entry->value};
+    } keys = {.size = entry->value};
     static const struct setting settings[] = {
-        {"size", SETTING_NODE, offsetof(struct words, size), 0},
-        {"drop_remainder", SETTING_BOOL, offsetof(struct words, drop_remainder), 0},
+        {"size", SETTING_NODE, offsetof(struct keys, size), 0},
+        {"drop_remainder", SETTING_BOOL, offsetof(struct keys, drop_remainder), 0},
     };
     const struct setting each = {"rebatch", SETTING_WHOLE, 0, 1};
     int64_t size[MOST_SIZES];
     int count = 0;
     if (entry->value->kind == YAML_MAP) {
-        words.size = NULL;
-        TRY(settings_read(&words, settings, 2, entry->job, entry->value, error));
+        keys.size = NULL;
+        TRY(settings_read(&keys, settings, 2, entry->job, entry->value, error));
     }
-    if (!words.size || words.size->kind == YAML_MAP || words.size->count > MOST_SIZES)
+    if (!keys.size || keys.size->kind == YAML_MAP || keys.size->count > MOST_SIZES)
         return stage_bad(entry, "'size' is missing", "{size: 32}", error);
-    const struct yaml *item = words.size->kind == YAML_LIST ? words.size->first : words.size;
-    for (; item; item = item == words.size ? NULL : item->next)
+    const struct yaml *item = keys.size->kind == YAML_LIST ? keys.size->first : keys.size;
+    for (; item; item = item == keys.size ? NULL : item->next)
         TRY(setting_value(&size[count++], &each, entry->job, item, error));
     if (!count)
         return stage_bad(entry, "'size' is missing", "{size: 32}", error);
-    *dataset = dataset_rebatch(*dataset, size, count, words.drop_remainder);
+    *dataset = dataset_rebatch(*dataset, size, count, keys.drop_remainder);
     return PLIM_OK;
 }
 

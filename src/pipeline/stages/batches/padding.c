@@ -320,13 +320,13 @@ static plim_status read_each(struct padding *out, int *count, read_padding *read
     return PLIM_OK;
 }
 
-plim_status padding_read(struct padding *out, int *count, uint64_t *value_bytes, const struct padding_words *words,
+plim_status padding_read(struct padding *out, int *count, uint64_t *value_bytes, const struct padding_keys *keys,
                          const struct stage_entry *entry, plim_error *error)
 {
     *count = 0;
     *value_bytes = 0;
-    if (words->room && (!text_parse_size(value_bytes, words->room) || !*value_bytes))
+    if (keys->room && (!text_parse_size(value_bytes, keys->room) || !*value_bytes))
         return bad(entry->job, entry->value, "room: expected a size", "room: 8MiB", error);
-    TRY(read_each(out, count, read_shape, entry->job, words->shapes, error));
-    return read_each(out, count, read_value, entry->job, words->values, error);
+    TRY(read_each(out, count, read_shape, entry->job, keys->shapes, error));
+    return read_each(out, count, read_value, entry->job, keys->values, error);
 }

@@ -36,11 +36,11 @@ plim_status padding_stack(struct chunk *to, const struct chunk *from, const int6
                           plim_error *error);
 
 /* Of a job file: padded_shapes: {x: [5]}, padding_values: 0 or {x: -1}, room: 8MiB. */
-struct padding_words {
+struct padding_keys {
     const struct yaml *shapes, *values;
     const char *room;
 };
-/* Lines of a table of settings, for a struct with a `struct padding_words` in it. */
+/* Lines of a table of settings, for a struct with a `struct padding_keys` in it. */
 #define PADDING_SETTINGS(type, member)                                                                                 \
     {"padded_shapes", SETTING_NODE, offsetof(type, member.shapes), 0},                                                 \
         {"padding_values", SETTING_NODE, offsetof(type, member.values), 0},                                            \
@@ -48,7 +48,7 @@ struct padding_words {
         "room", SETTING_WORD, offsetof(type, member.room), 0                                                           \
     }
 /* At most MOST_COLUMNS + 1 entries; *value_bytes 0 where nothing is said. */
-plim_status padding_read(struct padding *out, int *count, uint64_t *value_bytes, const struct padding_words *words,
+plim_status padding_read(struct padding *out, int *count, uint64_t *value_bytes, const struct padding_keys *keys,
                          const struct stage_entry *entry, plim_error *error);
 
 #endif

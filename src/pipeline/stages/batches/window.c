@@ -219,20 +219,20 @@ struct dataset *dataset_window(struct dataset *dataset, int64_t size, int64_t sh
 
 static plim_status window_read(struct dataset **dataset, const struct stage_entry *entry, plim_error *error)
 {
-    struct words {
+    struct keys {
         int64_t size, shift, stride;
         bool drop_remainder;
-    } words = {.stride = 1};
+    } keys = {.stride = 1};
     static const struct setting settings[] = {
-        {"size", SETTING_WHOLE, offsetof(struct words, size), 1},
-        {"shift", SETTING_WHOLE, offsetof(struct words, shift), 1},
-        {"stride", SETTING_WHOLE, offsetof(struct words, stride), 1},
-        {"drop_remainder", SETTING_BOOL, offsetof(struct words, drop_remainder), 0},
+        {"size", SETTING_WHOLE, offsetof(struct keys, size), 1},
+        {"shift", SETTING_WHOLE, offsetof(struct keys, shift), 1},
+        {"stride", SETTING_WHOLE, offsetof(struct keys, stride), 1},
+        {"drop_remainder", SETTING_BOOL, offsetof(struct keys, drop_remainder), 0},
     };
-    TRY(stage_settings(&words, settings, COUNT(settings), "window", entry, error));
-    if (!words.size)
+    TRY(stage_settings(&keys, settings, COUNT(settings), "window", entry, error));
+    if (!keys.size)
         return stage_bad(entry, "'size' is missing", "{size: 5, shift: 1}", error);
-    *dataset = dataset_window(*dataset, words.size, words.shift, words.stride, words.drop_remainder);
+    *dataset = dataset_window(*dataset, keys.size, keys.shift, keys.stride, keys.drop_remainder);
     return PLIM_OK;
 }
 

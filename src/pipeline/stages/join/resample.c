@@ -143,7 +143,7 @@ struct dataset *dataset_rejection_resample(struct dataset *dataset, const struct
                                                 .seed = options->seed});
 }
 
-struct resample_words {
+struct resample_keys {
     const char *column;
     const struct yaml *target, *initial;
     int64_t seed;
@@ -164,28 +164,28 @@ static plim_status read_dist(double dist[RESAMPLE_CLASSES], int *count, const ch
 static plim_status resample_read(struct dataset **dataset, const struct stage_entry *entry, plim_error *error)
 {
     struct resample_options options = {0};
-    struct resample_words words = {.seed = -1};
+    struct resample_keys keys = {.seed = -1};
     static const struct setting settings[] = {
-        {"column", SETTING_WORD, offsetof(struct resample_words, column), 0},
-        {"target_dist", SETTING_NODE, offsetof(struct resample_words, target), 0},
-        {"initial_dist", SETTING_NODE, offsetof(struct resample_words, initial), 0},
-        {"seed", SETTING_WHOLE, offsetof(struct resample_words, seed), 0},
+        {"column", SETTING_WORD, offsetof(struct resample_keys, column), 0},
+        {"target_dist", SETTING_NODE, offsetof(struct resample_keys, target), 0},
+        {"initial_dist", SETTING_NODE, offsetof(struct resample_keys, initial), 0},
+        {"seed", SETTING_WHOLE, offsetof(struct resample_keys, seed), 0},
     };
     int count = 0;
-    TRY(settings_read(&words, settings, COUNT(settings), entry->job, entry->value, error));
-    if (!words.column || !words.target)
+    TRY(settings_read(&keys, settings, COUNT(settings), entry->job, entry->value, error));
+    if (!keys.column || !keys.target)
         return stage_bad(entry, "expected column and target_dist", "{column: y, target_dist: [0.5, 0.5]}", error);
-    TRY(read_dist(options.target_dist, &options.class_count, entry->job, words.target, error));
-    if (words.initial) {
-        TRY(read_dist(options.initial_dist, &count, entry->job, words.initial, error));
+    TRY(read_dist(options.target_dist, &options.class_count, entry->job, keys.target, error));
+    if (keys.initial) {
+        TRY(read_dist(options.initial_dist, &count, entry->job, keys.initial, error));
         if (count != options.class_count)
             return fail_at(error, PLIM_BAD_JOB, entry->where,
                            "rejection_resample: %d classes in target_dist, %d in initial_dist", options.class_count,
                            count);
     }
-    options.has_initial = words.initial != NULL;
-    options.seed = words.seed >= 0 ? (uint64_t)words.seed : entry->seed;
-    snprintf(options.column, sizeof options.column, "%s", words.column);
+    options.has_initial = keys.initial != NULL;
+    options.seed = keys.seed >= 0 ? (uint64_t)keys.seed : entry->seed;
+    snprintf(options.column, sizeof options.column, "%s", keys.column);
     *dataset = dataset_rejection_resample(*dataset, &options);
     return PLIM_OK;
 }

@@ -207,7 +207,7 @@ struct dataset *dataset_cache(struct dataset *dataset, const struct cache_option
 
 /* ---- job files ---- */
 
-struct cache_words {
+struct cache_keys {
     const char *memory, *file;
     bool optional;
 };
@@ -224,39 +224,39 @@ static plim_status cache_path(char out[4096], const struct stage_entry *entry, c
     return PLIM_OK;
 }
 
-static plim_status read_words(struct cache_words *words, const struct stage_entry *entry, plim_error *error)
+static plim_status read_keys(struct cache_keys *keys, const struct stage_entry *entry, plim_error *error)
 {
     const struct yaml *value = entry->value;
     static const struct setting settings[] = {
-        {"memory", SETTING_WORD, offsetof(struct cache_words, memory), 0},
-        {"file", SETTING_WORD, offsetof(struct cache_words, file), 0},
+        {"memory", SETTING_WORD, offsetof(struct cache_keys, memory), 0},
+        {"file", SETTING_WORD, offsetof(struct cache_keys, file), 0},
     };
-    *words = (struct cache_words){0};
+    *keys = (struct cache_keys){0};
     if (!value || value->is_null)
         return PLIM_OK;
     if (value->kind != YAML_SCALAR)
-        return settings_read(words, settings, 2, entry->job, value, error);
-    words->optional = strcmp(value->text, "auto") == 0;
-    if (!words->optional && strcmp(value->text, "memory") != 0)
-        words->file = value->text;
+        return settings_read(keys, settings, 2, entry->job, value, error);
+    keys->optional = strcmp(value->text, "auto") == 0;
+    if (!keys->optional && strcmp(value->text, "memory") != 0)
+        keys->file = value->text;
     return PLIM_OK;
 }
 
 static plim_status cache_read(struct dataset **dataset, const struct stage_entry *entry, plim_error *error)
 {
     struct cache_options options = {0};
-    struct cache_words words;
+    struct cache_keys keys;
     char path[4096];
-    TRY(read_words(&words, entry, error));
-    options.optional = words.optional;
-    if (words.memory && words.file)
+    TRY(read_keys(&keys, entry, error));
+    options.optional = keys.optional;
+    if (keys.memory && keys.file)
         return fail_at(error, PLIM_BAD_JOB, entry->where, "cache: in memory or in a file, not both");
-    if (words.memory && (!text_parse_size(&options.memory, words.memory) || !options.memory))
-        return hint(
-            error, fail_at(error, PLIM_BAD_JOB, entry->where, "cache: memory: expected a size, got '%s'", words.memory),
-            "cache: {memory: 64MiB}");
-    if (words.file) {
-        TRY(cache_path(path, entry, words.file, error));
+    if (keys.memory && (!text_parse_size(&options.memory, keys.memory) || !options.memory))
+        return hint(error,
+                    fail_at(error, PLIM_BAD_JOB, entry->where, "cache: memory: expected a size, got '%s'", keys.memory),
+                    "cache: {memory: 64MiB}");
+    if (keys.file) {
+        TRY(cache_path(path, entry, keys.file, error));
         options.file = path;
     }
     *dataset = dataset_cache(*dataset, &options);

@@ -27,9 +27,9 @@ static const struct dataset *blocks_node(int64_t *rows, int64_t *count, const st
         return NULL;
     while (node->input && node->input->input)
         node = node->input;
-    if (!node->input || !node->stage->blocks || node->source->type->read == NULL || !node->source->type->expect)
+    if (!node->input || !node->stage->row_blocks || node->source->type->read == NULL || !node->source->type->expect)
         return NULL;
-    node->stage->blocks(rows, count, node);
+    node->stage->row_blocks(rows, count, node);
     return node;
 }
 

@@ -85,51 +85,50 @@ struct dataset *dataset_shuffle(struct dataset *dataset, uint64_t seed)
 
 /* ---- job files ---- */
 
-struct shuffle_words {
+struct shuffle_keys {
     int64_t buffer_size, seed, block_size, group;
     bool reshuffle;
     const char *bytes;
     const struct yaml *exact, *blocks;
 };
 
-static plim_status read_blocks(struct shuffle_words *words, const char *job, const struct yaml *value,
-                               plim_error *error)
+static plim_status read_blocks(struct shuffle_keys *keys, const char *job, const struct yaml *value, plim_error *error)
 {
     static const struct setting settings[] = {
-        {"block_size", SETTING_WHOLE, offsetof(struct shuffle_words, block_size), 1},
-        {"group", SETTING_WHOLE, offsetof(struct shuffle_words, group), 1},
+        {"block_size", SETTING_WHOLE, offsetof(struct shuffle_keys, block_size), 1},
+        {"group", SETTING_WHOLE, offsetof(struct shuffle_keys, group), 1},
     };
     if (value->is_null)
         return PLIM_OK;
-    return settings_read(words, settings, COUNT(settings), job, value, error);
+    return settings_read(keys, settings, COUNT(settings), job, value, error);
 }
 
 static plim_status read_map(struct shuffle_options *out, const struct stage_entry *entry, plim_error *error)
 {
-    struct shuffle_words words = {.reshuffle = true, .seed = -1};
+    struct shuffle_keys keys = {.reshuffle = true, .seed = -1};
     static const struct setting settings[] = {
-        {"buffer_size", SETTING_WHOLE, offsetof(struct shuffle_words, buffer_size), 1},
-        {"bytes", SETTING_WORD, offsetof(struct shuffle_words, bytes), 0},
-        {"seed", SETTING_WHOLE, offsetof(struct shuffle_words, seed), 0},
-        {"reshuffle_each_iteration", SETTING_BOOL, offsetof(struct shuffle_words, reshuffle), 0},
-        {"exact", SETTING_NODE, offsetof(struct shuffle_words, exact), 0},
-        {"blocks", SETTING_NODE, offsetof(struct shuffle_words, blocks), 0},
+        {"buffer_size", SETTING_WHOLE, offsetof(struct shuffle_keys, buffer_size), 1},
+        {"bytes", SETTING_WORD, offsetof(struct shuffle_keys, bytes), 0},
+        {"seed", SETTING_WHOLE, offsetof(struct shuffle_keys, seed), 0},
+        {"reshuffle_each_iteration", SETTING_BOOL, offsetof(struct shuffle_keys, reshuffle), 0},
+        {"exact", SETTING_NODE, offsetof(struct shuffle_keys, exact), 0},
+        {"blocks", SETTING_NODE, offsetof(struct shuffle_keys, blocks), 0},
     };
-    TRY(settings_read(&words, settings, COUNT(settings), entry->job, entry->value, error));
-    if ((words.buffer_size != 0) + (words.exact != NULL) + (words.blocks != NULL) > 1)
+    TRY(settings_read(&keys, settings, COUNT(settings), entry->job, entry->value, error));
+    if ((keys.buffer_size != 0) + (keys.exact != NULL) + (keys.blocks != NULL) > 1)
         return fail_at(error, PLIM_BAD_JOB, entry->where, "shuffle: one of buffer_size, blocks and exact");
-    if (words.blocks)
-        TRY(read_blocks(&words, entry->job, words.blocks, error));
-    if (words.bytes && (!words.buffer_size || !text_parse_size(&out->bytes, words.bytes) || !out->bytes))
+    if (keys.blocks)
+        TRY(read_blocks(&keys, entry->job, keys.blocks, error));
+    if (keys.bytes && (!keys.buffer_size || !text_parse_size(&out->bytes, keys.bytes) || !out->bytes))
         return stage_bad(entry, "bytes: expected a size, beside buffer_size", "{buffer_size: 10000, bytes: 16MiB}",
                          error);
-    out->kind = words.buffer_size ? SHUFFLE_BUFFER : words.blocks ? SHUFFLE_BLOCKS : SHUFFLE_EXACT;
-    out->buffer_size = words.buffer_size;
-    out->block_size = words.block_size;
-    out->group = words.group;
-    out->same_each_epoch = !words.reshuffle;
-    if (words.seed >= 0)
-        out->seed = (uint64_t)words.seed;
+    out->kind = keys.buffer_size ? SHUFFLE_BUFFER : keys.blocks ? SHUFFLE_BLOCKS : SHUFFLE_EXACT;
+    out->buffer_size = keys.buffer_size;
+    out->block_size = keys.block_size;
+    out->group = keys.group;
+    out->same_each_epoch = !keys.reshuffle;
+    if (keys.seed >= 0)
+        out->seed = (uint64_t)keys.seed;
     return PLIM_OK;
 }
 

@@ -8,7 +8,7 @@
 
 #define BLOCK_BYTES ((uint64_t)256 * 1024) /* three groups of them are held, where the budget allows it */
 #define BLOCK_GROUP 12
-#define MOST_KEPT   ((int64_t)(sizeof((struct stage_state *)0)->block / sizeof(int64_t)))
+#define MOST_KEPT   ((int64_t)(sizeof((struct stage_state *)0)->row_block / sizeof(int64_t)))
 #define LOOK_AHEAD  2    /* groups: the next one is read while this one is given, and the disk has work until then */
 #define VALUE_BLOCK 1024 /* elements, where their bytes are not known beforehand */
 
@@ -96,7 +96,7 @@ static int64_t row_of(const struct stage_state *state, const struct order *order
         inside += order->missing;
     int64_t place = inside / order->rows;
     int64_t block =
-        order->group <= MOST_KEPT ? state->block[place] : block_at(state, order, group * order->group + place);
+        order->group <= MOST_KEPT ? state->row_block[place] : block_at(state, order, group * order->group + place);
     return block * order->rows + inside % order->rows;
 }
 
@@ -107,7 +107,7 @@ static void begin_group(struct stage_state *state, const struct order *order, ui
     state->group = group;
     for (int64_t b = 0; order->group <= MOST_KEPT && b < order->group; b++) {
         int64_t place = group * order->group + b;
-        state->block[b] = place < order->places && place != order->odd ? block_at(state, order, place) : 0;
+        state->row_block[b] = place < order->places && place != order->odd ? block_at(state, order, place) : 0;
     }
 }
 
@@ -173,7 +173,7 @@ static void blocks_locate(struct stage_state *state, const struct dataset *datas
     }
 }
 
-static void blocks_blocks(int64_t *rows, int64_t *count, const struct dataset *dataset)
+static void blocks_row_blocks(int64_t *rows, int64_t *count, const struct dataset *dataset)
 {
     const struct shuffle_options *options = dataset->options;
     *rows = options->block_size;
@@ -186,5 +186,5 @@ const struct stage stage_shuffle_blocks = {
     .locate = blocks_locate,
     .by_epoch = true,
     .coming = blocks_coming,
-    .blocks = blocks_blocks,
+    .row_blocks = blocks_row_blocks,
 };

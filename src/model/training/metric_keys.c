@@ -1,4 +1,4 @@
-/* metric_words.c - the options of metrics that are made of sums: thresholds, classes, averages. */
+/* metric_keys.c - the options of metrics that are made of sums: thresholds, classes, averages. */
 #include <math.h>
 #include <string.h>
 
@@ -9,24 +9,24 @@
 #define MOST_CONFUSED   4096
 #define EPSILON         1e-7 /* Keras's */
 
-struct metric_words {
+struct metric_keys {
     struct metric metric;
     const struct yaml *thresholds, *average, *targets, *label_weights;
     int64_t num_labels;
 };
-#define TO(field) .offset = offsetof(struct metric_words, field)
+#define TO(field) .offset = offsetof(struct metric_keys, field)
 #define NAME      "name", option_text, TO(metric.name)
 #define DTYPE     .word = "dtype"
 #define CLASS_ID  "class_id", option_whole, TO(metric.sums.only), .nullable = true
 
-static plim_status read_map(struct metric_words *words, const struct model_option *options, int count,
+static plim_status read_map(struct metric_keys *keys, const struct model_option *options, int count,
                             const struct metric *metric, const struct metric_source *from, plim_error *error)
 {
     const struct option_place at = {metric->type->name, from->job, from->map, NULL};
-    *words = (struct metric_words){.metric = *metric};
-    words->metric.sums.formula = metric->type->formula;
-    words->metric.sums.only = -1;
-    return yaml_absent(from->map) ? PLIM_OK : options_read(words, options, count, &at, error);
+    *keys = (struct metric_keys){.metric = *metric};
+    keys->metric.sums.formula = metric->type->formula;
+    keys->metric.sums.only = -1;
+    return yaml_absent(from->map) ? PLIM_OK : options_read(keys, options, count, &at, error);
 }
 
 static plim_status read_number(double *out, const char *word, const char *job, const struct yaml *node,
@@ -110,14 +110,14 @@ plim_status metric_read_counts(struct metric *metric, const struct metric_source
         {"thresholds", option_node, TO(thresholds)},
         {"top_k", option_whole, TO(metric.sums.top), .least = 1, .nullable = true},
         {CLASS_ID}};
-    struct metric_words words;
-    struct tally_attributes *sums = &words.metric.sums;
+    struct metric_keys keys;
+    struct tally_attributes *sums = &keys.metric.sums;
     bool plain = strstr(metric->type->name, "_positives") || strstr(metric->type->name, "_negatives");
-    TRY(read_map(&words, options, plain ? COUNT(options) - 2 : COUNT(options), metric, from, error));
+    TRY(read_map(&keys, options, plain ? COUNT(options) - 2 : COUNT(options), metric, from, error));
     sums->size = 1;
     sums->threshold = sums->top ? TALLY_NOTHING : 0.5;
-    TRY(read_threshold(&words.metric, words.thresholds, from, error));
-    *metric = words.metric;
+    TRY(read_threshold(&keys.metric, keys.thresholds, from, error));
+    *metric = keys.metric;
     return PLIM_OK;
 }
 
@@ -159,17 +159,17 @@ static plim_status read_curve_thresholds(struct metric *metric, const struct yam
 }
 
 /* multi_label, num_labels, label_weights. */
-static plim_status read_labels(struct metric_words *words, const struct metric_source *from, plim_error *error)
+static plim_status read_labels(struct metric_keys *keys, const struct metric_source *from, plim_error *error)
 {
-    struct metric *metric = &words->metric;
+    struct metric *metric = &keys->metric;
     float *list = NULL;
-    int64_t said = words->num_labels;
+    int64_t said = keys->num_labels;
     if (said && !metric->multi_label)
         return hint(error, fail_at(error, PLIM_BAD_JOB, from->where, "num_labels: only with multi_label: true"),
                     "{AUC: {multi_label: true, num_labels: %lld}}", (long long)said);
     metric->labels = said;
-    if (!yaml_absent(words->label_weights)) {
-        TRY(read_list(&list, &metric->labels, "label_weights", HUGE_VAL, words->label_weights, from, error));
+    if (!yaml_absent(keys->label_weights)) {
+        TRY(read_list(&list, &metric->labels, "label_weights", HUGE_VAL, keys->label_weights, from, error));
         if (said && said != metric->labels)
             return fail_at(error, PLIM_BAD_JOB, from->where, "label_weights: %lld of them, num_labels is %lld",
                            (long long)metric->labels, (long long)said);
@@ -196,13 +196,13 @@ plim_status metric_read_auc(struct metric *metric, const struct metric_source *f
         {"num_labels", option_whole, TO(num_labels), .least = 1, .nullable = true},
         {"label_weights", option_node, TO(label_weights)},
     };
-    struct metric_words words;
+    struct metric_keys keys;
     metric->sums.size = 200;
     metric->sums.lowest = true;
-    TRY(read_map(&words, options, COUNT(options), metric, from, error));
-    TRY(read_curve_thresholds(&words.metric, words.thresholds, from, error));
-    TRY(read_labels(&words, from, error));
-    *metric = words.metric;
+    TRY(read_map(&keys, options, COUNT(options), metric, from, error));
+    TRY(read_curve_thresholds(&keys.metric, keys.thresholds, from, error));
+    TRY(read_labels(&keys, from, error));
+    *metric = keys.metric;
     return PLIM_OK;
 }
 
@@ -216,17 +216,17 @@ plim_status metric_read_constrained(struct metric *metric, const struct metric_s
                                            {bound, option_number, TO(metric.value)},
                                            {"num_thresholds", option_whole, TO(metric.sums.size), .least = 1},
                                            {CLASS_ID}};
-    struct metric_words words;
+    struct metric_keys keys;
     metric->sums.size = 200;
     metric->value = NAN;
-    TRY(read_map(&words, options, COUNT(options), metric, from, error));
-    if (!(words.metric.value >= 0 && words.metric.value <= 1))
+    TRY(read_map(&keys, options, COUNT(options), metric, from, error));
+    if (!(keys.metric.value >= 0 && keys.metric.value <= 1))
         return hint(
             error,
             fail_at(error, PLIM_BAD_JOB, from->where, "%s: '%s' must be said, from 0 to 1", metric->type->name, bound),
             "%s: 0.9", bound);
-    TRY(check_thresholds(&words.metric.sums, 1, from->where, error));
-    *metric = words.metric;
+    TRY(check_thresholds(&keys.metric.sums, 1, from->where, error));
+    *metric = keys.metric;
     return PLIM_OK;
 }
 
@@ -246,18 +246,18 @@ plim_status metric_read_score(struct metric *metric, const struct metric_source 
                                                   {"average", option_node, TO(average)},
                                                   {"threshold", read_limit, TO(metric.sums), .nullable = true},
                                                   {"beta", option_number, TO(metric.value)}};
-    struct metric_words words;
+    struct metric_keys keys;
     metric->value = 1.0;
-    TRY(read_map(&words, options, metric->type->part ? COUNT(options) : COUNT(options) - 1, metric, from, error));
-    words.metric.method = AVERAGE_NONE;
-    if (!yaml_absent(words.average) && words.average->kind != YAML_SCALAR)
+    TRY(read_map(&keys, options, metric->type->part ? COUNT(options) : COUNT(options) - 1, metric, from, error));
+    keys.metric.method = AVERAGE_NONE;
+    if (!yaml_absent(keys.average) && keys.average->kind != YAML_SCALAR)
         return hint(error, fail_at(error, PLIM_BAD_JOB, from->where, "average: expected a word"), "average: macro");
-    if (!yaml_absent(words.average))
-        TRY(choose_word(&words.metric.method, "average", words.average->text, CHOICES(averages), from->where, error));
-    words.metric.sums.results = words.metric.method == AVERAGE_NONE;
-    if (!(words.metric.value > 0))
-        return fail_at(error, PLIM_BAD_JOB, from->where, "beta: must be above 0, got %g", words.metric.value);
-    *metric = words.metric;
+    if (!yaml_absent(keys.average))
+        TRY(choose_word(&keys.metric.method, "average", keys.average->text, CHOICES(averages), from->where, error));
+    keys.metric.sums.results = keys.metric.method == AVERAGE_NONE;
+    if (!(keys.metric.value > 0))
+        return fail_at(error, PLIM_BAD_JOB, from->where, "beta: must be above 0, got %g", keys.metric.value);
+    *metric = keys.metric;
     return PLIM_OK;
 }
 
@@ -311,23 +311,23 @@ plim_status metric_read_iou(struct metric *metric, const struct metric_source *f
     int part = metric->type->part;
     bool two = part == BINARY_IOU, hot = part == ONE_HOT_IOU || part == ONE_HOT_MEAN_IOU;
     bool all = part == MEAN_IOU || part == ONE_HOT_MEAN_IOU; /* classes: none can be chosen */
-    struct metric_words words;
-    const struct tally_attributes *sums = &words.metric.sums;
+    struct metric_keys keys;
+    const struct tally_attributes *sums = &keys.metric.sums;
     metric->sums = (struct tally_attributes){
         .size = two ? 2 : 0, .binary = two, .threshold = 0.5, .sparse_labels = !hot, .sparse_scores = !hot && !two};
-    TRY(two ? read_map(&words, binary, COUNT(binary), metric, from, error)
-            : read_map(&words, options, COUNT(options) - all, metric, from, error));
+    TRY(two ? read_map(&keys, binary, COUNT(binary), metric, from, error)
+            : read_map(&keys, options, COUNT(options) - all, metric, from, error));
     if (sums->size < 1 || sums->size > MOST_CONFUSED)
         return hint(error,
                     fail_at(error, PLIM_BAD_JOB, from->where, "%s: 'num_classes' must be said, from 1 to %d",
                             metric->type->name, MOST_CONFUSED),
                     "num_classes: 3");
-    TRY(read_targets(&words.metric, from->job, words.targets, from->where, error));
-    if (!two && !all && !words.metric.targeted)
+    TRY(read_targets(&keys.metric, from->job, keys.targets, from->where, error));
+    if (!two && !all && !keys.metric.targeted)
         return hint(error,
                     fail_at(error, PLIM_BAD_JOB, from->where, "%s: 'target_class_ids' is missing", metric->type->name),
                     "target_class_ids: [0]");
-    *metric = words.metric;
+    *metric = keys.metric;
     return PLIM_OK;
 }
 
@@ -340,9 +340,9 @@ plim_status metric_read_r2(struct metric *metric, const struct metric_source *fr
                                                   {DTYPE},
                                                   {"class_aggregation", option_choice, TO(metric.method), .with = &way},
                                                   {"num_regressors", option_whole, TO(metric.k)}};
-    struct metric_words words;
+    struct metric_keys keys;
     metric->k = 0;
-    TRY(read_map(&words, options, COUNT(options), metric, from, error));
-    *metric = words.metric;
+    TRY(read_map(&keys, options, COUNT(options), metric, from, error));
+    *metric = keys.metric;
     return PLIM_OK;
 }
