@@ -122,7 +122,7 @@ static int run(const struct command *command, int count, char **values)
 }
 
 /* One malloc arena: threads would otherwise map one each. Blocks that oneDNN
-   frees go back to the kernel early. */
+   frees go back to the system early. */
 static void settle_malloc(void)
 {
     mallopt(M_ARENA_MAX, 1);

@@ -146,7 +146,7 @@ typedef struct plim_end {
     double allocations_per_step;
     int64_t malloc_growth_bytes; /* held by malloc: end against step 100; 0 is right */
     double data_wait_share;
-    const char *note;           /* all that was to be told, or NULL */
+    const char *note;           /* all that was to be reported, or NULL */
     int64_t skipped_steps;      /* since the start of training, as in plim_progress */
     const char *checkpoint;     /* path, or NULL */
     const char *weights_digest; /* NULL unless asked for */
@@ -195,7 +195,7 @@ PLIM_API plim_status plim_job_explain_data(const char **text, const char **json,
    The texts live until the next call. */
 PLIM_API plim_status plim_job_inspect_data(const char **text, const char **json, plim_job *job, plim_error *error);
 
-/* Told now and then how far something long is; total 0: not known. false stops it with PLIM_INTERRUPTED. */
+/* Called now and then with how far something long is; total 0: not known. false stops it with PLIM_INTERRUPTED. */
 typedef bool plim_meter(void *context, uint64_t done, uint64_t total);
 /* Streams the training data through its pipeline into output: X.tfrecord (.gz too), X.npy, X.tar, or a folder (a
    snapshot). Written under another name first: whole or not there. meter may be NULL. */
@@ -273,7 +273,7 @@ typedef struct plim_column {
     plim_type type;
     int rank;
     int64_t shape[PLIM_MOST_AXES]; /* of one element; -1: any extent, and rows are plim_cell */
-    uint64_t row_bytes;            /* told, never asked */
+    uint64_t row_bytes;            /* filled in by the library, never read */
 } plim_column;
 
 /* An array of yours. */
@@ -370,7 +370,7 @@ PLIM_API plim_dataset *plim_dataset_map(plim_dataset *dataset, const plim_map *m
 /* Bytes for a string or a cell that a map makes (value_bytes says how many); NULL: more than that. */
 PLIM_API void *plim_chunk_take(const plim_chunk *chunk, uint64_t bytes);
 
-/* By blocks of neighbours, for disks where single rows cost a seek. */
+/* By row blocks (neighbouring rows), for disks where single rows cost a seek. */
 PLIM_API plim_dataset *plim_dataset_shuffle_blocks(plim_dataset *dataset, uint64_t seed);
 /* Through a buffer of elements, as tf.data has it: for data without an index. */
 PLIM_API plim_dataset *plim_dataset_shuffle_buffer(plim_dataset *dataset, int64_t buffer_size, uint64_t seed);

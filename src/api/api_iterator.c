@@ -1,4 +1,4 @@
-/* api_iterator.c - iterators for C programs: what fits the budget is chosen, and the place is told across shards.
+/* api_iterator.c - iterators for C programs: what fits the budget is chosen, and the place is reported across shards.
 
    A place is a number of elements of the whole data set: with n shards that have each given p elements, the first
    n * p. Shard k of m goes on with the first of its elements that lies behind them, so that together they give what is

@@ -1,4 +1,4 @@
-/* api_program.c - programs for C: graphs planned over one arena, run batch by batch.
+/* api_program.c - programs for C: graphs planned over one tensor arena, run batch by batch.
 
    All that a step needs is taken when the program is made; running it takes nothing. */
 #include <string.h>

@@ -18,7 +18,7 @@ static const char *folder_of(struct arena *arena, const char *path)
     return slash == path ? "/" : arena_format(arena, "%.*s", (int)(slash - path), path);
 }
 
-/* The budget ended before the job's own command line was put together: told with what the caller gave. */
+/* The budget ended before the job's own command line was put together: reported with what the caller gave. */
 static plim_status refuse_early(const char *path, const plim_job_options *options, plim_error *error)
 {
     bool more =

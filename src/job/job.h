@@ -165,7 +165,7 @@ plim_status job_choose(struct plim_job *job, plim_error *error);
 /* Frees everything that planning made: datasets, backend, graphs, program. */
 void job_unplan(struct plim_job *job);
 
-/* job_read.c: while a job is opened and planned, the stated budget limits the memory that the kernel counts for the
+/* job_read.c: while a job is opened and planned, the stated budget limits the memory that the system counts for the
    process (budget_bind_process). memory is --memory as written. NULL, and an invalid value (which is reported later),
    mean auto. */
 plim_status job_bind_early(struct plim_job *job, const char *memory, plim_error *error);

@@ -1,4 +1,4 @@
-/* job_read.c - the job file's words into a struct plim_job. */
+/* job_read.c - the job file's keys into a struct plim_job. */
 #include "job/job.h"
 
 #include <errno.h>
@@ -384,7 +384,7 @@ static plim_status read_command(struct plim_job *job, const plim_job_options *op
     return job->command && (job->memory_option || !options->memory) ? PLIM_OK : arena_refused(&job->arena, error);
 }
 
-/* JOB.yaml keeps its checkpoints in JOB.plim beside it unless told otherwise. */
+/* JOB.yaml keeps its checkpoints in JOB.plim beside it unless another folder is stated. */
 static const char *default_checkpoints(struct plim_job *job)
 {
     size_t length = strlen(job->path);

@@ -139,7 +139,7 @@ static plim_status unknown_layer(const struct model_reader *reader, const struct
     return option_unknown("layer", word, where, &choices, reader->error);
 }
 
-/* The layer's own words, without its name. */
+/* The layer's own keys, without its name. */
 static plim_status read_options(struct layer *layer, struct model *model, int type, const struct yaml *options,
                                 plim_error *error)
 {

@@ -16,7 +16,7 @@ static void add(struct pool *pool, struct instance instance, int tensor)
 }
 
 /* A group is entered when its root is made: that is in this chain, for groups
-   with no place in the arena live in one chain. */
+   with no place in the tensor arena live in one chain. */
 static void add_outputs(struct pool *pool, const struct builder *builder, const struct node *node,
                         const struct chain *chain)
 {

@@ -1,4 +1,4 @@
-/* instances.c - the stretches of the arena that a phase needs, and their
+/* instances.c - the stretches of the tensor arena that a phase needs, and their
    offsets: values that live outside of slices, partial sums, packs. */
 #include <stdio.h>
 

@@ -69,7 +69,7 @@ static size_t count_tasks(const struct phase *phase)
     return count;
 }
 
-/* What depends on the program: the arena, its page tables, the team. As plan_predict counts them. */
+/* What depends on the program: the tensor arena, its page tables, the team. As plan_predict counts them. */
 static uint64_t program_cost(const struct program *program)
 {
     return program->tensor_arena_bytes + process_tables(program->tensor_arena_bytes, program->threads) +

@@ -1,4 +1,4 @@
-/* layout.c - assigns arena offsets to instances whose lifetimes are known.
+/* layout.c - assigns offsets in the tensor arena to instances whose lifetimes are known.
 
    The algorithm is greedy packing: it places the instances in a given order, and each one goes into the lowest gap that
    is free for its whole lifetime. The result depends on the order, so several orders are tried and the one with the

@@ -1,14 +1,14 @@
 /* plan.h - the plan of a job: where every byte lives, and during which instructions. A plan is data, and the machine
    runs nothing but plans.
 
-   A program is what one job runs: a set of phases (train step, evaluate step, save, resume) that share one arena.
-   Weights and states have the same place in all phases. Everything else of a phase is dead when the phase ends, so the
-   phases overlap in memory.
+   A program is what one job runs: a set of phases (train step, evaluate step, save, resume) that share one tensor
+   arena. Weights and states have the same place in all phases. Everything else of a phase is dead when the phase ends,
+   so the phases overlap in memory.
 
    Invariants, which plan_verify proves before anything runs:
     1. No two instances that are alive at the same instruction share a byte.
     2. Every read sees the instance that the dataflow requires, and that instance was written before.
-    3. Every instance lies inside the arena, and its offset is a multiple of 64.
+    3. Every instance lies inside the tensor arena, and its offset is a multiple of 64.
     4. The predicted peak is the sum of its tags. */
 #ifndef PLAN_PLAN_H
 #define PLAN_PLAN_H
@@ -37,12 +37,12 @@ struct task {
     const struct kernel *kernel;
     struct place *input, *output; /* one place per input and output of the node */
     uint64_t scratch;             /* offset in the worker's buffers */
-    uint64_t pack;                /* offset in the arena; used if kernel->pack_bytes is not 0 */
+    uint64_t pack;                /* offset in the tensor arena; used if kernel->pack_bytes is not 0 */
 };
 
 /* Adds the partial sums of all units, in the order of the units: to[i] = p0[i] + p1[i] + ... */
 struct fold {
-    uint64_t from, stride, to; /* offsets in the arena; bytes between two partials */
+    uint64_t from, stride, to; /* offsets in the tensor arena; bytes between two partials */
     int64_t count;             /* elements */
     enum type type;
 };
@@ -55,10 +55,10 @@ struct instruction {
     int task_count;
     struct fold *fold;
     int fold_count;
-    uint64_t live_bytes; /* live arena bytes while it runs: persistent, instances, workers' buffers */
+    uint64_t live_bytes; /* live bytes of the tensor arena while it runs: persistent, instances, workers' buffers */
 };
 
-/* An interval of the arena that has one owner from instruction `first` to instruction `last`. */
+/* An interval of the tensor arena that has one owner from instruction `first` to instruction `last`. */
 struct instance {
     const char *name;
     enum tag tag;
@@ -78,7 +78,7 @@ struct phase {
     uint64_t top;               /* bytes that the packing needs, counted from persistent_bytes */
     uint64_t worker_bytes;      /* slice buffers and scratch of one worker */
     int peak;                   /* index of the instruction with the peak */
-    uint64_t by_tag[TAG_COUNT]; /* arena bytes at the peak */
+    uint64_t by_tag[TAG_COUNT]; /* bytes of the tensor arena at the peak */
 };
 
 enum { PHASE_TRAIN, PHASE_EVALUATE, PHASE_SAVE, PHASE_RESUME, PHASE_COUNT };
@@ -88,7 +88,7 @@ struct program {
     struct backend *backend;
     int threads;                     /* workers: at most program_input.threads, and no more than have work */
     struct phase phase[PHASE_COUNT]; /* name NULL: the program does not have this phase */
-    /* The arena: persistent tensors, then the phases (which overlap), then the workers' buffers. */
+    /* The tensor arena: persistent tensors, then the phases (which overlap), then the workers' buffers. */
     uint64_t tensor_arena_bytes;
     uint64_t workers_offset; /* the buffers of worker w begin at workers_offset + w * worker_bytes */
     uint64_t worker_bytes;
@@ -132,8 +132,8 @@ plim_status layout_pack(uint64_t *top, struct instance *instance, int count, str
 /* The lower bound of any packing. peak: the instruction that reaches it. live: the live bytes at each instruction. */
 uint64_t layout_max_live(uint64_t *live, const struct instance *instance, int count, int instructions, int *peak);
 
-/* The predicted memory of the whole process. `outside` (program_predict) holds the bytes outside the arena, which the
-   caller knows: batches, pipeline, stacks, checkpoint, formats, ... */
+/* The predicted memory of the whole process. `outside` (program_predict) holds the bytes outside the tensor arena that
+   the caller knows: batches, pipeline, stacks, checkpoint, formats, ... */
 struct prediction {
     uint64_t by_tag[TAG_COUNT];
     uint64_t peak;

@@ -18,8 +18,8 @@ struct life {
     bool gradient;
     int first, end;  /* positions */
     bool result;     /* lives to the end of the phase */
-    int instance;    /* in the arena; or NOWHERE */
-    uint64_t offset; /* in the worker's buffers, when not in the arena */
+    int instance;    /* in the tensor arena; or NOWHERE */
+    uint64_t offset; /* in the worker's buffers, when not in the tensor arena */
 };
 
 struct builder {

@@ -26,7 +26,7 @@ struct copy {
     bool rows_only; /* written as PART_CUT in this instruction: a slice may read its own rows only */
 };
 
-/* An access to one operand in the arena, for rule 3. */
+/* An access to one operand in the tensor arena, for rule 3. */
 struct access {
     uint64_t offset, bytes, row_bytes;
     bool write;
@@ -38,7 +38,7 @@ struct replay {
     const struct phase *phase;
     struct arena work;
     struct copy *copy;        /* by tensor id */
-    struct offset_set held;   /* tensors with a copy in an instance of the arena */
+    struct offset_set held;   /* tensors with a copy in an instance of the tensor arena */
     struct offset_set slices; /* tensors in the worker's slice buffers during the current instruction */
     int *version;             /* by tensor id: number of updates so far */
     int *expected;            /* by node id * MOST_INPUTS + i: the version that the node reads in program order */

@@ -19,7 +19,7 @@
 
 #include "plan/plan.h"
 
-/* What a run takes beside the program's arena and the threads that run it: data, checkpoints, files. */
+/* What a run takes beside the program's tensor arena and the threads that run it: data, checkpoints, files. */
 struct run_costs {
     uint64_t by_tag[TAG_COUNT];
     int threads; /* threads that read data; counted only in a plan without program */
@@ -90,7 +90,7 @@ void plan_release_program(struct plan *plan);
 void plan_release(struct plan *plan);
 
 /* After plan_enter_budget the budget also counts the memory that the allocator does not see, and refuses everything
-   beyond limit_bytes. plan_leave_budget undoes this: the limit holds for the memory that the kernel counts again. */
+   beyond limit_bytes. plan_leave_budget undoes this: the limit holds for the memory that the system counts again. */
 plim_status plan_enter_budget(struct plan *plan, plim_error *error);
 void plan_leave_budget(struct plan *plan);
 
@@ -101,7 +101,7 @@ plim_status plan_largest_batch(int64_t *out, struct plan *plan, plim_error *erro
 /* process_memory.c: later_bytes: what the process may still touch after the measurement. */
 plim_status process_measure(struct process_memory *out, struct budget *budget, const struct backend *backend,
                             uint64_t later_bytes, plim_error *error);
-/* Page tables for `bytes` more of mapped memory, and kernel memory of `threads` more threads. */
+/* Page tables for `bytes` more of mapped memory, and the system's memory for `threads` more threads. */
 uint64_t process_tables(uint64_t bytes, int threads);
 
 #endif

@@ -1,4 +1,4 @@
-/* predict.c - what the arena and the whole process will take, by tag. */
+/* predict.c - what the tensor arena and the whole process will take, by tag. */
 #include "base/numbers/checked.h"
 #include "plan/plan.h"
 

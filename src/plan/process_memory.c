@@ -1,7 +1,7 @@
 /* process_memory.c - memory of the process that the allocator does not see (code, libraries, heap of libraries, page
    tables): measured from /proc after everything is loaded.
 
-   Once it is reserved, the sum that the budget counts is the memory usage that the kernel counts. */
+   Once it is reserved, the sum that the budget counts is the memory usage that the system counts. */
 #include <sys/resource.h>
 
 #include "base/memory/limits.h"
@@ -11,16 +11,16 @@
 
 #define KIB           ((uint64_t)1024)
 #define HEAP_MARGIN   (32 * KIB) /* heap that libc allocates after the measurement; the rest of its page is counted */
-#define KERNEL_MARGIN (64 * KIB) /* kernel memory of this process besides page tables: stacks and tables */
-/* Two measurements of the same job differ: page tables and stacks by the addresses that the kernel chose for mappings,
+#define KERNEL_MARGIN (64 * KIB) /* the system's memory for this process besides page tables: stacks and tables */
+/* Two measurements of the same job differ: page tables and stacks by the addresses that the system chose for mappings,
    oneDNN's code by the pages that fault-around mapped. */
 #define PAGES_SLACK (32 * KIB)
 /* NEEDSWORK: if pages of oneDNN have left the page cache, fault-around maps fewer pages: one measurement next to runs
    in small cgroups was 448 KiB lower, and the budget printed then is refused later. */
 #define LIBRARY_SLACK  (96 * KIB)
 #define ESTIMATE_SLACK (1024 * KIB) /* kernels that replace those of a missing library need other amounts of scratch */
-#define THREAD_TABLES  (16 * KIB)   /* kernel memory of one thread */
-#define PEAK_SLACK     256          /* a peak that only the kernel knows (VmHWM) varies by less than 1/256 */
+#define THREAD_TABLES  (16 * KIB)   /* the system's memory for one thread */
+#define PEAK_SLACK     256          /* a peak that only the system knows (VmHWM) varies by less than 1/256 */
 
 static uint64_t address_left(uint64_t mapped)
 {
@@ -30,7 +30,7 @@ static uint64_t address_left(uint64_t mapped)
     return limit.rlim_cur > mapped ? limit.rlim_cur - mapped : 0;
 }
 
-/* The budget's peak plus the process bytes measured now is an upper bound of the kernel's peak (VmHWM), and it is the
+/* The budget's peak plus the process bytes measured now is an upper bound of the system's peak (VmHWM), and it is the
    same in every run. A higher VmHWM comes from memory that was used outside the budget and is already free: by the
    parser of a large job file, or by the host program. */
 static void set_planning_peak(struct process_memory *out, uint64_t ledger_peak, uint64_t kernel_peak, bool library)

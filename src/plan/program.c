@@ -1,4 +1,4 @@
-/* program.c - the phases of a job over one arena. */
+/* program.c - the phases of a job over one tensor arena. */
 #include <string.h>
 
 #include "base/numbers/checked.h"

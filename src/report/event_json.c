@@ -23,7 +23,7 @@ static void begin(struct plim_report *report, struct json_writer *json, const ch
 
 /* ---- notes ---- */
 
-/* A note is told once, by an event that may have no line: the next line of an epoch, or of the end, has it. */
+/* A note is reported once, by an event that may have no line: the next line of an epoch, or of the end, has it. */
 static void keep_note(struct plim_report *report, const char *note)
 {
     size_t bytes = strlen(note) + 1;

@@ -21,8 +21,8 @@ struct plim_report {
     struct busy busy;               /* an event is being written */
     bool plain;                     /* no colours: NO_COLOR is set */
     bool open;                      /* a progress line stands there without its newline */
-    bool begun;                     /* what is to be told of the beginning was told */
-    char notes[REPORT_NOTES_BYTES]; /* JSON: told since the last epoch's line, each with its NUL */
+    bool begun;                     /* what is to be reported of the beginning was reported */
+    char notes[REPORT_NOTES_BYTES]; /* JSON: reported since the last epoch's line, each with its NUL */
     size_t notes_bytes;
     int notes_lost;                    /* that did not fit there */
     int lost;                          /* error number of the first line that did not arrive, or 0 */

@@ -1,4 +1,4 @@
-/* machine.c - executes a plan: the one arena, the team, and instructions.
+/* machine.c - executes a plan: the one tensor arena, the team, and instructions.
 
    An instruction is: packs, then its units (each a run of slices, each slice all
    tasks in order), then folds. Which worker runs a unit changes nothing: units write
@@ -276,7 +276,7 @@ void machine_run(struct machine *machine, int phase_index, const struct batch *b
 
 /* ---- opening and closing ----------------------------------------------- */
 
-/* The arena is one block under one tag; the ledger is to show what is in it. */
+/* The tensor arena is one block under one tag; the ledger is to show what is in it. */
 static plim_status book(struct machine *machine, plim_error *error)
 {
     uint64_t by_tag[TAG_COUNT];

@@ -26,7 +26,7 @@ struct run {
     plim_listener *listener;
     void *context;
     plim_progress progress;
-    const float *loss;          /* of the training step, in the arena */
+    const float *loss;          /* of the training step, in the tensor arena */
     void *metric[MOST_METRICS]; /* a mean of the step, or sums of the epoch */
 
     uint64_t begin_ns, epoch_ns;
@@ -43,7 +43,7 @@ struct run {
     bool checkpointed;              /* there is a checkpoint of this run */
     int64_t kept_epoch, kept_steps; /* where the newest checkpoint stands */
     bool nan_told;
-    const int64_t *skipped;                /* steps that loss scaling left out, in the arena; NULL without it */
+    const int64_t *skipped;                /* steps that loss scaling left out, in the tensor arena; NULL without it */
     int64_t skipped_before, skipped_first; /* as the last step, and as this run found it */
     char skipped_note[160];
     char checkpoint[4096];

@@ -1,7 +1,7 @@
 /* trainer.h - runs a program: steps, evaluation, checkpoints.
 
-   The machine owns the arena and the worker threads (team). It executes instructions and knows nothing about models.
-   The trainer handles epochs, metrics and checkpoints. */
+   The machine owns the tensor arena and the worker threads (team). It executes instructions and knows nothing about
+   models. The trainer handles epochs, metrics and checkpoints. */
 #ifndef TRAIN_TRAINER_H
 #define TRAIN_TRAINER_H
 
@@ -18,10 +18,10 @@ struct machine {
     struct budget *budget;
     struct team *team;
     uint8_t *tensor_arena;      /* program->tensor_arena_bytes, mapped and touched */
-    uint64_t booked[TAG_COUNT]; /* arena bytes that the budget counts under other tags than activations */
+    uint64_t booked[TAG_COUNT]; /* bytes of the tensor arena that the budget counts under other tags than activations */
     bool poison;                /* debugging: fill dead bytes with NaN, so that a plan that reads them fails visibly */
 };
-/* Allocates and touches the arena (tags from the plan) and starts the team. */
+/* Allocates and touches the tensor arena (tags from the plan) and starts the team. */
 plim_status machine_open(struct machine *machine, struct program *program, struct budget *budget, plim_error *error);
 void machine_close(struct machine *machine);
 /* Runs every instruction of the phase on this batch. batch->count must be the batch size of the graph, or the size of
@@ -54,8 +54,8 @@ struct safetensors_writer;
 /* Writes the whole state to PATH.partial and flushes it to disk. The caller commits or abandons the writer. */
 plim_status checkpoint_write(struct safetensors_writer **out, const char *path, struct machine *machine,
                              const struct position *position, plim_error *error);
-/* Reads a checkpoint directly into the arena. If it fails, *whole distinguishes a damaged file (false) from one that
-   does not fit this job (true). */
+/* Reads a checkpoint directly into the tensor arena. If it fails, *whole distinguishes a damaged file (false) from one
+   that does not fit this job (true). */
 plim_status checkpoint_read(bool *whole, struct position *position, const char *path, struct machine *machine,
                             plim_error *error);
 /* The folder of a file; "." if the path contains none. */

@@ -63,7 +63,7 @@ static void find_last(struct chain_work *work)
     }
 }
 
-/* One home for all that share bytes: when one of them has a place in the arena, all do.
+/* One home for all that share bytes: when one of them has a place in the tensor arena, all do.
    Forwards from an input with a home, backwards from an output with one. */
 static void find_homes(struct chain_work *work)
 {

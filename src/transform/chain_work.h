@@ -12,7 +12,7 @@ struct chain_work {
     int *chain_of;      /* by node id */
     int *readers;       /* by tensor id: how many operands read it */
     int *last;          /* by tensor id: place in order of its last reader (its maker if none) */
-    bool *homed;        /* by tensor id: local, but in bytes of the arena that it shares in place */
+    bool *homed;        /* by tensor id: local, but in bytes of the tensor arena that it shares in place */
 };
 
 /* chain_order.c: fills order, chain (first, count, extent, by_sample) and chain_of. */

@@ -3,7 +3,7 @@
    relu moves behind what only selects or re-arranges (max_pool, flatten), then
    what computes takes it in as its activation. The tensor that others hold is
    always the last one of the pattern: it keeps its identity (name, kind), so
-   no reader has to be told. */
+   no reader has to be changed. */
 #include <string.h>
 
 #include "base/memory/work.h"

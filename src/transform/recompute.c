@@ -3,8 +3,8 @@
    A value that the backward pass reads is recomputed right before its first read there, if its op does little work per
    element and the op's inputs are kept in any case. Examples are normalized activations from the normalization's input,
    GELU from its input, a float image from the bytes of the batch, a weight in a small type from the weight. The forward
-   pass then does not keep the value: within a chain it never gets a place in the arena. The same op on the same inputs
-   computes the same bits.
+   pass then does not keep the value: within a chain it never gets a place in the tensor arena. The same op on the same
+   inputs computes the same bits.
 
    A value is recomputed from weights only while no update has written them. */
 #include <limits.h>

@@ -417,7 +417,7 @@ static void a_step_allocates_nothing(void **state)
     close_bench(&bench);
 }
 
-/* The ledger shows the arena under the tags that the plan predicts. */
+/* The ledger shows the tensor arena under the tags that the plan predicts. */
 static void ledger_shows_the_plan(void **state)
 {
     struct bench bench;
@@ -439,7 +439,7 @@ static void ledger_shows_the_plan(void **state)
     close_bench(&bench);
 }
 
-/* No room for the arena, or for the team: an error, and nothing is held. */
+/* No room for the tensor arena, or for the team: an error, and nothing is held. */
 static void opening_fails_cleanly(void **state)
 {
     struct bench bench;

@@ -2,7 +2,7 @@
 
    1. Every call asks fault_at() first; an injected error takes the same way
       as a real one.
-   2. A write-back error is remembered: once the kernel has said that data was
+   2. A write-back error is remembered: once the system has said that data was
       lost, no later file_sync of this file succeeds.
    3. A failed file_open leaves no file behind (but for a lock file: it locks nobody out).
    4. No file of ours has a descriptor below 3: where a host has closed one of
@@ -36,7 +36,7 @@
 #include "base/threads/stop.h"
 
 #define FILE_TAG        TAG_FORMATS
-#define WILL_NEED_BYTES ((uint64_t)128 * 1024)     /* of one advice the kernel may forget what is more */
+#define WILL_NEED_BYTES ((uint64_t)128 * 1024)     /* of one advice the system may forget what is more */
 #define READ_BYTES      ((size_t)32 * 1024 * 1024) /* between two looks at the stop flag */
 
 struct file {
@@ -46,7 +46,7 @@ struct file {
     bool writable, lock;
     atomic_int owed;          /* an injected fault that a read which cannot fail has met */
     atomic_bool always_waits; /* the file system cannot tell what is in memory */
-    atomic_bool random;       /* the kernel was told so */
+    atomic_bool random;       /* the system has this advice */
     atomic_int late;          /* reads to come before it is forgotten that one would have had to wait */
     atomic_int lost;          /* the error number of a failed write-back, or 0 */
     atomic_ullong bytes_read;
@@ -512,7 +512,7 @@ void file_drop(struct file *file, uint64_t offset, uint64_t bytes)
     if (offset > INT64_MAX || bytes > INT64_MAX - offset)
         return;
     unsigned flags = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
-    /* This may be the only time the kernel tells of a failed write-back. */
+    /* This may be the only time the system tells of a failed write-back. */
     if (file->writable && sync_file_range(file->descriptor, (off_t)offset, (off_t)bytes, flags) != 0 &&
         (errno == EIO || errno == ENOSPC || errno == EDQUOT))
         atomic_store(&file->lost, errno);

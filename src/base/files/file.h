@@ -59,7 +59,7 @@ bool file_waits(const struct file *file);
 void file_will_need(struct file *file, uint64_t offset, uint64_t bytes);
 /* Reads will jump about: reading ahead is of no use. Advice: never fails; said again it costs nothing. */
 void file_expect_random(struct file *file);
-/* Reads will go from the beginning to the end: the kernel reads further ahead. Advice: never fails. */
+/* Reads will go from the beginning to the end: the system reads further ahead. Advice: never fails. */
 void file_expect_sequential(struct file *file);
 /* Total bytes read through this file so far. */
 uint64_t file_bytes_read(const struct file *file);
@@ -67,7 +67,7 @@ uint64_t file_bytes_read(const struct file *file);
 bool file_in_memory(struct file *file);
 bool file_folder_in_memory(const char *folder);
 /* Takes so many bytes of the disk under this folder for a moment: what is
-   missing later is told now. Where the file system cannot tell, it is PLIM_OK. */
+   missing later is reported now. Where the file system cannot tell, it is PLIM_OK. */
 plim_status file_prove_room(struct budget *budget, const char *folder, uint64_t bytes, plim_error *error);
 
 plim_status file_exists(bool *out, const char *path, plim_error *error);

@@ -14,7 +14,7 @@
 
 #define BUFFER_BYTES 8192
 
-/* As the kernel writes them. */
+/* As the system writes them. */
 struct kernel_entry {
     uint64_t inode;
     int64_t offset;

@@ -172,7 +172,7 @@ int read_queue_judge(int slow, uint64_t bytes, uint64_t ns)
 static struct read_done land(struct read_queue *queue, const struct io_event *event)
 {
     int s = (int)event->data;
-    atomic_exchange(&queue->request[s].published, false); /* compilers do not know that the kernel orders the threads */
+    atomic_exchange(&queue->request[s].published, false); /* compilers do not know that the system orders the threads */
     int f = queue->request[s].file;
     struct read_done done = {.tag = queue->request[s].tag,
                              .whole = event->res > 0 && (uint64_t)event->res >= queue->request[s].needed};

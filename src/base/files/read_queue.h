@@ -1,6 +1,6 @@
 /* read_queue.h - asynchronous reads that bypass the page cache (O_DIRECT), many at a time.
 
-   Reading through the page cache costs more time than a fast disk needs to read, because the kernel allocates pages and
+   Reading through the page cache costs more time than a fast disk needs to read, because the system allocates pages and
    copies out of them. Data that is read once, one block at a time, into memory that is allocated already does not need
    the page cache. Any read may be declined; the caller then calls file_read. A read is declined where the bytes are in
    the page cache already, where the system or the file system cannot do it, where all READ_QUEUE_DEPTH requests are in
@@ -35,7 +35,7 @@ struct read_queue {
     atomic_ullong done_bytes; /* bytes read since then */
     atomic_ullong bytes;      /* bytes read in total */
     atomic_int slow;
-    atomic_bool gone; /* the kernel does not know the context, because this process was forked */
+    atomic_bool gone; /* the system does not know the context, because this process was forked */
 };
 
 enum read_queue_answer {
@@ -49,7 +49,7 @@ struct read_done {
     bool whole; /* false: the read failed or was short; file_read reports why */
 };
 
-/* Never fails: if the kernel provides no AIO context, the queue declines all reads. */
+/* Never fails: if the system provides no AIO context, the queue declines all reads. */
 void read_queue_init(struct read_queue *queue);
 /* Waits for the reads in flight. The files may be closed only afterwards. */
 void read_queue_release(struct read_queue *queue);

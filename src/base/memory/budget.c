@@ -3,7 +3,7 @@
    1. A block is charged what it costs: small blocks in multiples of 64 bytes, mapped blocks in whole pages. The charge
       depends on the size alone, so freeing needs no header in front of a block.
    2. now <= limit, always; now is the sum of now_by_tag.
-   3. Where the process is bound (budget_bind_process), the memory usage that the kernel last reported plus the bytes
+   3. Where the process is bound (budget_bind_process), the memory usage that the system last reported plus the bytes
       allocated since then stay within the limit, too.
    4. The lock is held while a block is allocated, so the peak counts only blocks that existed. No thread waits for the
       lock in a training step because a step allocates no blocks. */
@@ -36,7 +36,7 @@ _Static_assert(BUDGET_MAP_BYTES == BLOCKS_MOST, "a block is either small or mapp
 #endif
 #define TOUCH_BYTES ((size_t)64 * 1024 * 1024) /* between two checks of the stop flag: about 20 ms */
 
-/* Memory usage of the whole process as the kernel counts it. Reading it takes from 50 us to milliseconds, so up to
+/* Memory usage of the whole process as the system counts it. Reading it takes from 50 us to milliseconds, so up to
    `trusted` bytes are allocated between two readings: at most half of the free memory that the last reading found. Far
    from the limit, read_process reads an upper bound instead because that is cheap. */
 struct process_bound {
@@ -110,7 +110,7 @@ static bool touch_part(unsigned char *block, size_t bytes)
     return true;
 }
 
-/* Makes every page resident. False: the kernel has no memory for them, or a stop refuses them. It is better to fail
+/* Makes every page resident. False: the system has no memory for them, or a stop refuses them. It is better to fail
    here than in the middle of a training step. */
 static bool touch(const struct budget *budget, unsigned char *block, size_t bytes)
 {

@@ -2,7 +2,7 @@
 
    Small blocks come from chunks of its own (blocks.h), blocks of
    BUDGET_MAP_BYTES and more from mmap, so that giving them back gives them back
-   to the kernel; malloc is not used at all. Bytes that we
+   to the system; malloc is not used at all. Bytes that we
    do not allocate ourselves (code, libraries, page tables) are *reserved*
    under the tags process and kernel: they count, but have no address. */
 #ifndef BASE_MEMORY_BUDGET_H
@@ -64,7 +64,7 @@ void budget_free(struct budget *budget);
 plim_status budget_limit(struct budget *budget, uint64_t limit_bytes, plim_error *error);
 
 /* While a job is opened and planned nobody knows yet what code, libraries and their heaps will take. From here on the
-   limit holds for the kernel's figure of the whole process instead: a block is refused when resident memory and page
+   limit holds for the system's figure of the whole process instead: a block is refused when resident memory and page
    tables would pass the limit with it. PLIM_OVER_BUDGET when they do already. */
 plim_status budget_bind_process(struct budget *budget, uint64_t limit_bytes, plim_error *error);
 /* Back to what the ledger counts; the limit stays. */

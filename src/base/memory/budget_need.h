@@ -4,7 +4,7 @@
 
 #include "base/memory/budget.h"
 
-/* Bytes that are left under the limit; where the process is bound, of the kernel's figure. */
+/* Bytes that are left under the limit; where the process is bound, of the system's figure. */
 uint64_t budget_room(struct budget *budget);
 /* Asked once it is known what a file will take, before any of it is taken: OVER_BUDGET when that is more than is left,
    "v.txt: its 8,000,000 words take 144.9 MiB, 21.4 MiB are left for it", and the budget that would do. `where` may be

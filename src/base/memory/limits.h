@@ -42,7 +42,7 @@ uint64_t process_usage_at_most(void);
 /* Allocates nothing: may be called in a step. false when /proc cannot be read. Goes through all page tables: some 50 us
    for a small process, milliseconds for one of GiBs. */
 bool process_usage_now(struct process_usage *out);
-/* The file of /proc with the exact resident size; NULL: the kernel's counters have to do (usage_sanitized.c). */
+/* The file of /proc with the exact resident size; NULL: the system's counters have to do (usage_sanitized.c). */
 extern const char *const usage_exact_file;
 
 #endif

@@ -20,7 +20,7 @@ struct tally {
     int unused_count;
 };
 
-/* The kernel maps pages in groups of 64 KiB around each fault: those of a neighbour reach so far. */
+/* The system maps pages in groups of 64 KiB around each fault: those of a neighbour reach so far. */
 #define FAULT_AROUND (64 * KIB)
 
 /* NEEDSWORK: what an earlier job of this process has run is resident and counted only as far as `clean` below says.
@@ -61,7 +61,7 @@ static void finish_file(struct tally *tally)
     tally->inode = tally->size = tally->resident = tally->anonymous = tally->grown = 0;
 }
 
-/* "55d0-55d8 r-xp 00001000 fe:00 1234  /usr/lib/x.so". The kernel writes these numbers: none is out of range. */
+/* "55d0-55d8 r-xp 00001000 fe:00 1234  /usr/lib/x.so". The system writes these numbers: none is out of range. */
 /* NOLINTBEGIN(cert-err34-c) */
 static bool read_header(struct tally *tally, const char *line)
 {

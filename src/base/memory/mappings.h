@@ -1,11 +1,11 @@
 /* mappings.h - the process's own bytes, as an upper bound that does not
    wobble.
 
-   The kernel maps code pages in groups around each fault, and where the groups
+   The system maps code pages in groups around each fault, and where the groups
    begin depends on where the library was loaded: the same run shows other figures
    each time. So small files (program, libc, our libraries) count whole: they can
    never take more. Large ones (oneDNN) count what is resident. Heap and main stack count with their mappings' size, as
-   far as little of it is untouched: which of their pages are resident depends on where the kernel put them. */
+   far as little of it is untouched: which of their pages are resident depends on where the system put them. */
 #ifndef BASE_MEMORY_MAPPINGS_H
 #define BASE_MEMORY_MAPPINGS_H
 

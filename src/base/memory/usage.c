@@ -1,4 +1,4 @@
-/* usage.c - how much memory this process uses, as the kernel counts it.
+/* usage.c - how much memory this process uses, as the system counts it.
 
    It may be asked inside of a training step, so it allocates nothing: /proc is
    read here with open and read and a buffer on the stack. This is the one
@@ -35,7 +35,7 @@ static uint64_t find_kib(const char *text, const char *key)
     return line != NULL ? strtoull(line + strlen(key), NULL, 10) * 1024 : 0;
 }
 
-/* The second number of statm is resident pages: not exact, as the kernel
+/* The second number of statm is resident pages: not exact, as the system
    counts them by thread and adds up now and then. */
 static uint64_t resident_from_statm(char *buffer, size_t capacity)
 {
@@ -46,7 +46,7 @@ static uint64_t resident_from_statm(char *buffer, size_t capacity)
     return strtoull(end, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* What the kernel's counters may be behind: a batch of pages for each processor. */
+/* What the system's counters may be behind: a batch of pages for each processor. */
 #define BEHIND_PAGES ((uint64_t)64)
 
 uint64_t process_usage_at_most(void)

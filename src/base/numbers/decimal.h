@@ -19,7 +19,7 @@ struct decimal {
     uint64_t digits;
     int exponent;
     bool negative;
-    bool many; /* there were more digits than fit: the number is not told by this */
+    bool many; /* there were more digits than fit: this does not determine the number */
 };
 
 /* So many bytes behind a text must be readable, the first of them no part of a number. */

@@ -52,7 +52,7 @@ struct json_token {
 struct json_reader {
     const char *data;
     size_t bytes, at;
-    uint64_t base; /* the buffer's place in its document: counts in the offsets that are told */
+    uint64_t base; /* the buffer's place in its document: counts in the offsets that are reported */
     int depth;
     uint64_t in_object; /* one bit a level: at most JSON_DEPTH levels */
     bool started, after_value;

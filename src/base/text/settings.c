@@ -1,4 +1,4 @@
-/* settings.c - a yaml map read into a struct by a table of words. */
+/* settings.c - a yaml map read into a struct by a table of keys. */
 #include "base/text/settings.h"
 
 #include <errno.h>

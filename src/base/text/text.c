@@ -288,7 +288,7 @@ static int slips(const char *a, int a_length, const char *b, int b_length)
     int whole = distance(a, a_length, b, b_length), far = WORD_MOST + 1;
     bool near = whole <= most_slips(a_length);
     if (whole == 0)
-        return 0; /* capitals alone differ, and parts are told by them */
+        return 0; /* capitals alone differ, and parts are told apart by them */
     while (near && *a && *b) {
         int a_part = part_length(a), b_part = part_length(b);
         bool last = !a[a_part], other_last = !b[b_part];

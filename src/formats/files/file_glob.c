@@ -88,7 +88,7 @@ bool has_wildcards(const char *pattern)
 /* ---- the tree ----------------------------------------------------------------------- */
 
 /* Folders that may not be read are passed over, as a shell and tf.io.gfile.glob do. The first of them is kept: it is
-   told where nothing matches at all. */
+   reported where nothing matches at all. */
 struct search {
     struct file_list *list;
     plim_error *unread;

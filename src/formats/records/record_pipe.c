@@ -131,7 +131,7 @@ static plim_status read_small(struct string *out, struct record_pipe *pipe, uint
     return PLIM_OK;
 }
 
-/* Whether the next record lies whole in the buffer already: getting it moves no others. A bad one is told next time. */
+/* Whether the next record lies whole in the buffer already: getting it moves no others. A bad one is refused later. */
 static bool is_there(const struct record_pipe *pipe)
 {
     size_t left = held(pipe);

@@ -175,7 +175,7 @@ static int64_t turn_left(const struct reader *reader, int64_t most)
     return left < most ? left : most;
 }
 
-/* A bad element is behind us when its error is told. It takes no turn, as in tf.data. */
+/* A bad element is behind us when its error is reported. It takes no turn, as in tf.data. */
 static plim_status pass_damage(struct reader *reader, int64_t place, plim_status status)
 {
     const struct file_format *format = reader->source->format;
@@ -229,8 +229,8 @@ static struct row_target behind(void **to, const struct spec *spec, const struct
     return (struct row_target){.to = to, .stride = target->stride, .values = target->values};
 }
 
-/* Rows until the call is full, the buffer is, or something is wrong: what is wrong behind good elements is told by the
-   next call. */
+/* Rows until the call is full, the buffer is, or something is wrong: what is wrong behind good elements is reported by
+   the next call. */
 static plim_status read_turns(int64_t *got, struct reader *reader, int64_t most, const struct row_target *target)
 {
     const struct file_source *source = reader->source;

@@ -55,7 +55,7 @@ static bool put_off(struct late *late, const struct rows *rows, const int64_t *i
     if (run == count || late->count == MOST_LATE)
         return false;
     if (first && index[first] != index[first - 1] + 1)
-        file_expect_random(rows->file); /* rows in order are better off with the kernel's own reading ahead */
+        file_expect_random(rows->file); /* rows in order are better off with the system's own reading ahead */
     file_will_need(rows->file, rows->at + (uint64_t)index[first] * rows->row_bytes, (uint64_t)run * rows->row_bytes);
     late->run[late->count++] = (struct late_run){.first = first, .rows = run};
     return true;

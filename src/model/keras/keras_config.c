@@ -373,7 +373,7 @@ static plim_status translate_root(struct yaml **out, const struct translation *t
     return layer_options(out, t, root, class);
 }
 
-/* Words of compile(). A loss of null says that the output has none. */
+/* Keys of compile(). A loss of null says that the output has none. */
 static plim_status translate_compiled(struct yaml **out, const struct translation *t, const struct yaml *root)
 {
     static const char *const keys[] = {"optimizer", "loss", "loss_weights", "metrics", "weighted_metrics"};

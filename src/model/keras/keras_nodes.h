@@ -59,7 +59,7 @@ bool find_masks_only(struct keras_index *index, const struct yaml *object);
 
 /* keras_ops.c: what Python's operators and functions on tensors are saved as. */
 bool is_op(const struct yaml *object);
-/* Words of the layer Op: op, arguments, name. */
+/* Keys of the layer Op: op, arguments, name. */
 plim_status add_op_keys(const struct translation *t, struct yaml *options, const struct yaml *object);
 /* Argument number `place` of a call, which is no tensor. */
 struct keras_call;

@@ -66,7 +66,7 @@ static plim_status read_parts(struct layer *layer, plim_error *error)
     return PLIM_OK;
 }
 
-/* Lists of numbers are read when the graph is built; what is wrong with them is told here. */
+/* Lists of numbers are read when the graph is built; what is wrong with them is reported here. */
 static plim_status check_arrays(const struct layer *layer, plim_error *error)
 {
     const struct op_layer *options = layer->options;

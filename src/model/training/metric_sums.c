@@ -1,5 +1,5 @@
 /* metric_sums.c - metrics that are no mean over batches: Keras's formulas of counts and sums of an epoch (op_tally).
-   Their words are metric_keys.c's. */
+   Their keys are metric_keys.c's. */
 #include <math.h>
 #include <string.h>
 

@@ -8,7 +8,7 @@
 typedef struct tensor *metric_values(struct graph *graph, const struct metric *metric, struct tensor *x,
                                      struct tensor *label, bool logits);
 
-/* Where a metric's words stand. */
+/* Where a metric's keys stand. */
 struct metric_source {
     const char *job, *where;
     const struct yaml *map; /* or NULL */
@@ -23,7 +23,7 @@ struct metric_type {
     double (*result)(const struct metric *metric, const double *sums, const struct shape *shape);
     /* where sums->results, a number for each column (or fewer: how many), written to the last row; */
     int64_t (*each)(const struct metric *metric, double *sums, const struct shape *shape);
-    /* its words, read into metric->sums. The map may be NULL. Lists lie in the arena. */
+    /* its keys, read into metric->sums. The map may be NULL. Lists lie in the arena. */
     plim_status (*read)(struct metric *metric, const struct metric_source *from, plim_error *error);
     int part; /* what tells types of one function apart */
 };

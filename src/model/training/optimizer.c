@@ -1,4 +1,4 @@
-/* optimizer.c - reading an optimizer's words. */
+/* optimizer.c - reading an optimizer's keys. */
 #include "model/training/optimizer.h"
 
 #include <stdio.h>
@@ -59,7 +59,7 @@ static const struct model_option common_options[] = {
     {.word = "name"},
 };
 
-/* ---- all words of one optimizer ------------------------------------------ */
+/* ---- all keys of one optimizer ------------------------------------------- */
 
 static void set_standards(struct optimizer *out)
 {

@@ -24,7 +24,7 @@ struct shuffle_options {
     enum shuffle_kind kind;
     uint64_t seed;
     bool same_each_epoch;      /* reshuffle_each_iteration: false */
-    int64_t block_size, group; /* blocks: rows of a block, blocks of a group; 0: about 1 MiB, 16 */
+    int64_t block_size, group; /* blocks: rows of a row block, row blocks of a group; 0: about 1 MiB, 16 */
     int64_t buffer_size;       /* buffer: elements */
     uint64_t bytes;            /* and bytes at most; 0: as many as the elements take, of values 16 MiB */
 };
@@ -57,7 +57,7 @@ struct ignore_options {
     enum ignore_limit limit;
     int64_t most;          /* so many */
     double rate;           /* this share of the elements so far, and always one */
-    const struct log *log; /* the first few are told; NULL: none. Must outlive the dataset */
+    const struct log *log; /* the first few are reported; NULL: none. Must outlive the dataset */
 };
 struct dataset *dataset_ignore_errors(struct dataset *dataset, const struct ignore_options *options);
 
@@ -314,17 +314,16 @@ int64_t dataset_steps(const struct dataset *dataset, int64_t *last_batch);
 /* What an iterator works with: batch slots, and threads that fill them besides the caller. */
 struct grant {
     int slots, workers;
-    int held; /* how many of the blocks that a shuffle takes rows from are in memory, 0 to held_most() (held_blocks.h);
-                   where there are none it costs nothing */
+    int held;    /* row blocks of a shuffle that are in memory, 0 to held_most() (held_blocks.h) */
     bool caches; /* optional caches keep their elements */
     bool timed;  /* the clock runs: iterator_times_each tells what each stage takes */
 };
-/* The least and the most that is of use: prefetch auto has 3 slots, more small ones where blocks are held; threads as
-   many as there are for data, fewer where the work is too light to be shared. */
+/* The least and the most that is of use: prefetch auto has 3 slots, more small ones where row blocks are held; threads
+   as many as there are for data, fewer where the work is too light to be shared. */
 struct grant dataset_least_grant(const struct dataset *dataset);
 struct grant dataset_wanted_grant(const struct dataset *dataset, int data_threads);
-/* A little less: of blocks of the next group, of slots, of the other blocks, of threads, in this order; false when it is
-   the least already. */
+/* A little less: of held blocks of the next group, of slots, of the other held blocks, of threads, in this order; false
+   when it is the least already. */
 bool grant_shrink(struct grant *grant, struct grant least);
 /* The most that is of use and fits: caches go last, after all that only reads ahead. */
 typedef bool grant_fits(void *context, struct grant grant);

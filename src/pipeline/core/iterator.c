@@ -64,7 +64,7 @@ void set_position(struct iterator *iterator, int64_t epoch, int64_t step)
     iterator->giving = (struct cursor_position){.epoch = epoch, .step = step};
     iterator->reading = iterator->giving;
     if (!flow_head(iterator->dataset) &&
-        is_last(iterator, iterator->reading)) /* the end of an epoch: the caller is told, reading goes on */
+        is_last(iterator, iterator->reading)) /* the end of an epoch: the caller learns of it, reading goes on */
         iterator->reading = (struct cursor_position){.epoch = epoch + 1};
     iterator->building = iterator->ready = iterator->taken = iterator->released = 0;
     iterator->row = 0;

@@ -68,10 +68,10 @@ struct iterator {
     struct cursor_position reading, giving; /* the next batch to be handed out; to be given */
     int64_t origin_epoch, origin;           /* batches of this epoch begin behind so many elements; of others at 0 */
     bool rewind;                            /* the head is not at `reading` yet */
-    bool ended;                             /* the head's epoch is over, and the caller was not told yet */
+    bool ended;                             /* the head's epoch is over, and the caller does not know it yet */
     bool stop, seeking, pulling, caller_sleeps;
     bool paused; /* somebody looks at the clocks */
-    bool parked; /* a stream's epoch was told to be over: the next one begins when the caller asks for it */
+    bool parked; /* a stream's epoch was reported as over: the next one begins when the caller asks for it */
     int sleeping, active;
     int wanted;                          /* threads at work at once, the caller among them: tuned while it runs */
     uint64_t tuned_batches, tuned_ready; /* the figures then */

@@ -20,7 +20,7 @@
 struct stage_state {
     struct permutation permutation, inner;
     int64_t group;         /* whose inner permutation it is */
-    int64_t row_block[16]; /* and whose blocks, where they are no more */
+    int64_t row_block[16]; /* and whose row blocks, where they are no more */
     int64_t announced;     /* the last group whose rows were said to come */
     uint64_t epoch;
     bool ready;
@@ -65,8 +65,8 @@ struct stage {
        May be NULL. */
     int (*coming)(struct coming out[MOST_COMING], struct stage_state *state, const struct dataset *dataset,
                   int64_t position, uint64_t epoch);
-    /* Rows of its input are taken from `count` blocks of `rows` neighbours at a time; block b begins at row b * rows.
-       May be NULL. */
+    /* Rows of its input are taken from `count` row blocks of `rows` neighbours at a time; number b begins at row
+       b * rows. May be NULL. */
     void (*row_blocks)(int64_t *rows, int64_t *count, const struct dataset *dataset);
     /* One after another. NULL: only over data with an index. */
     const struct stream_type *stream;

@@ -22,7 +22,7 @@ static void list(struct stage_table *table, const struct dataset *dataset, int d
             (struct stage_line){.node = dataset, .depth = depth, .alone = dataset->sequential};
 }
 
-/* Of more stages than lines the rest is told with the last one. */
+/* Of more stages than lines the rest is counted with the last one. */
 static struct stage_line *line_of(struct stage_table *table, const struct dataset *node)
 {
     for (int i = 0; i < table->count; i++)

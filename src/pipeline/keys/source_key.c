@@ -1,4 +1,4 @@
-/* source_key.c - what the words of sources share: finding one, reading paths and shapes. */
+/* source_key.c - what the keys of sources share: finding one, reading paths and shapes. */
 #include "pipeline/keys/source_key.h"
 
 #include <string.h>
@@ -57,7 +57,7 @@ plim_status source_key_unknown(struct data_reader *reader, const struct yaml *en
     return near ? hint(error, status, "did you mean '%s'?", near) : status;
 }
 
-/* A file that is not there is a mistake in the job file: it is told with its line. */
+/* A file that is not there is a mistake in the job file: it is reported with its line. */
 static plim_status check_exists(struct data_reader *reader, const struct yaml *item, const char *path,
                                 plim_error *error)
 {

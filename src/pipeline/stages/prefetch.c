@@ -86,7 +86,7 @@ struct grant dataset_wanted_grant(const struct dataset *dataset, int data_thread
     return grant;
 }
 
-/* Blocks of the next group go first, slots next, the last held block after them: the order is what is said here. */
+/* Held blocks of the next group go first, slots next, the last held block after them: the order is what counts. */
 bool grant_shrink(struct grant *grant, struct grant least)
 {
     if (grant->held > least.held && grant->held > 1)

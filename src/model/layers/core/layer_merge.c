@@ -5,7 +5,7 @@
 #include "model/layers/layer_options.h"
 #include "ops/ops.h"
 
-/* Keras's rule: a step is there where any input has it; an input without a mask has them all, and none is told. */
+/* Keras's rule: a step is there where any input has it; an input without a mask has them all, and none is passed on. */
 static void merge_masks(struct graph *graph, int count)
 {
     struct tensor *any = layer_mask(graph, 0);

@@ -1,4 +1,4 @@
-/* file_keys.c - the words that sources of many files share. */
+/* file_keys.c - the keys that sources of many files share. */
 #include "pipeline/keys/files/file_keys.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* file_keys.h - the words that sources of many files share: files, interleave, shuffle_files, compression. */
+/* file_keys.h - the keys that sources of many files share: files, interleave, shuffle_files, compression. */
 #ifndef PIPELINE_KEYS_FILES_FILE_KEYS_H
 #define PIPELINE_KEYS_FILES_FILE_KEYS_H
 

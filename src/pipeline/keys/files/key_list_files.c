@@ -1,5 +1,5 @@
-/* key_list_files.c - paths that match, as strings: list_files: "data/x_?.wav", shuffled anew each epoch unless told
-   otherwise, as tf.data does it. */
+/* key_list_files.c - paths that match, as strings: list_files: "data/x_?.wav", shuffled anew each epoch unless
+   `shuffle: false` is stated, as tf.data does it. */
 #include "pipeline/keys/source_key.h"
 
 struct list_keys {

@@ -75,7 +75,7 @@ struct to_number_options {
 /* `path` as seen from the folder of the file `job` (NULL: as it is); false when it is too long. */
 #define MAP_PATH_BYTES 4096
 bool map_path(char out[MAP_PATH_BYTES], const char *job, const char *path);
-/* A file that a job file names: told at its line when it is not there. */
+/* A file that a job file names: reported at its line when it is not there. */
 plim_status map_path_read(const char **out, const char *job, const struct yaml *value, const char *what,
                           plim_error *error);
 /* `vocabulary:` - the name of a file, or a list. */

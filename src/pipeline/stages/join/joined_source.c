@@ -2,7 +2,7 @@
    stands behind them can still be placed, so an exact shuffle goes over all of them together.
 
    Children are a source and stages of the index prefix whose positions do not change from epoch to epoch: a source
-   is not told the epoch. Maps would need a worker's state: with those in a child, zip and concatenate are streams. */
+   does not know the epoch. Maps would need a worker's state: with those in a child, zip and concatenate are streams. */
 #include <string.h>
 
 #include "base/numbers/checked.h"

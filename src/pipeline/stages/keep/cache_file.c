@@ -304,7 +304,7 @@ const struct stage stage_cache_file = {
     .disk = file_disk,
 };
 
-/* The folder is made here: it is where the file goes, and a mistake in its name is told before anything is read. */
+/* The folder is made here: it is where the file goes, and a mistake in its name is reported before anything is read. */
 struct dataset *dataset_snapshot(struct dataset *dataset, const char *folder)
 {
     char path[4096 + sizeof SNAPSHOT_NAME + 1];

@@ -1,6 +1,6 @@
-/* held_blocks.c - blocks of neighbouring rows in memory, for a shuffle that takes rows from a few blocks at a time.
+/* held_blocks.c - row blocks (neighbouring rows) in memory, for a shuffle that takes rows from a few of them at a time.
 
-   1. A frame holds one block: its rows as they lie in the file, or column after column. It is pinned while rows are
+   1. A frame holds one row block: its rows as they lie in the file, or column after column. It is pinned while rows are
       copied from it or it is being read. A block has a turn: blocks of the group that is given now and of those to come
       stay; of the others the one used longest ago makes room for a new block.
    2. A block that was announced gets a frame as soon as there is one, and the disk is asked for it at once. One that
@@ -19,7 +19,7 @@
 
 /* ---- how much ---- */
 
-/* The stage whose rows come from blocks of its source, or NULL. */
+/* The stage whose rows come from row blocks of its source, or NULL. */
 static const struct dataset *blocks_node(int64_t *rows, int64_t *count, const struct dataset *dataset)
 {
     const struct dataset *node = dataset;
@@ -271,7 +271,7 @@ static void begin_turn(struct held_blocks *held, uint64_t turn)
     place_pending(held);
 }
 
-/* The block's frame, pinned once a call: frames of this call carry its number. */
+/* The row block's frame, pinned once a call: frames of this call carry its number. */
 static int pin(struct held_blocks *held, struct found *found, int64_t block)
 {
     int p = find(held, block);
@@ -351,7 +351,7 @@ static void fetch_row(const struct held_blocks *held, const struct frame *frame,
     }
 }
 
-/* Rows whose blocks came; those of a block that was given up are left to the source. Returns how many it saw to. */
+/* Rows whose row blocks came; those of a block that was given up are left to the source. Returns how many it saw to. */
 static int64_t copy_rows(bool *done, bool *alone, const struct held_blocks *held, const struct found *found,
                          const int64_t *index, const int64_t *block, int64_t count, void *const *to,
                          const uint64_t *stride)
@@ -391,7 +391,7 @@ plim_status held_read(struct held_blocks *held, const int64_t *index, int64_t co
     bool done[FLOW_ROWS] = {0}, alone[FLOW_ROWS] = {0};
     for (int64_t i = 0; i < count; i++)
         block[i] = index[i] / held->block_rows;
-    do { /* where not all blocks of two groups fit, those of the first are let go before the second's come */
+    do { /* where not all row blocks of two groups fit, those of the first are let go before the second's come */
         pthread_mutex_lock(&held->lock);
         claim(&found, held, block, done, count);
         held->rows_given += count;

@@ -1,6 +1,6 @@
-/* held_blocks.h - blocks of neighbouring rows in memory, for a shuffle that takes rows from a few blocks at a time.
+/* held_blocks.h - row blocks (neighbouring rows) in memory, for a shuffle that takes rows from a few of them at a time.
 
-   Rows that are read one by one cost a system call each. Where a shuffle mixes blocks (shuffle_blocks.c), the blocks of
+   Rows that are read one by one cost a system call each. Where a shuffle mixes row blocks (shuffle_blocks.c), those of
    the group being given and of the next ones are read whole and rows are copied from there. What is held changes
    the time, never the rows: what finds no frame is read from the source as ever. */
 #ifndef PIPELINE_STAGES_KEEP_HELD_BLOCKS_H
@@ -10,10 +10,10 @@
 
 struct held_blocks;
 
-/* How much is held, as a grant says it: 1 is the blocks of one group, each one more is a block of the next groups that
+/* How much is held, as a grant says it: 1 is the row blocks of one group, each one more is one of the next groups that
    is read while rows of this one are given. */
 
-/* The most that is of use: all of the next two groups; 0: this dataset has no blocks that could be held. */
+/* The most that is of use: all of the next two groups; 0: this dataset has no row blocks that could be held. */
 int held_most(const struct dataset *dataset);
 /* What held_open takes (tag pipeline); 0: none. */
 uint64_t held_bytes(const struct dataset *dataset, int held);
@@ -21,7 +21,7 @@ uint64_t held_bytes(const struct dataset *dataset, int held);
 plim_status held_open(struct held_blocks **out, const struct dataset *dataset, int blocks, int64_t late_rows,
                       struct budget *budget, plim_error *error);
 void held_close(struct held_blocks *held);
-/* Rows first..first + count, a block of them, are needed when it is their turn: a number that grows. Advice. */
+/* Rows first..first + count, a row block, are needed when it is their turn: a number that grows. Advice. */
 void held_expect(struct held_blocks *held, int64_t first, uint64_t turn);
 /* What comes is from elsewhere: turns begin anew. Nobody reads meanwhile. */
 void held_forget(struct held_blocks *held);

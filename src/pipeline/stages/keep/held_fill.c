@@ -1,4 +1,4 @@
-/* held_fill.c - how a block comes into its frame: by the queue, past the page cache, or by who needs it first. */
+/* held_fill.c - how a row block comes into its frame: by the queue, past the page cache, or by who needs it first. */
 #include "base/numbers/checked.h"
 #include "formats/tables/rows.h"
 #include "pipeline/stages/keep/held_own.h"
@@ -208,7 +208,7 @@ static int find_pinned(const struct held_blocks *held, const struct found *found
     return NOWHERE;
 }
 
-/* Blocks that nobody needs yet are read one now and then, not all when their turn comes. */
+/* Row blocks that nobody needs yet are read one now and then, not all when their turn comes. */
 static int spare_block(struct held_blocks *held)
 {
     if (held->rows_given < held->block_rows)
@@ -217,8 +217,8 @@ static int spare_block(struct held_blocks *held)
     return find_later(held);
 }
 
-/* The disk is asked for blocks of a later turn when those of this one have come: it would share its time. Those that
-   are needed first come first. */
+/* The disk is asked for row blocks of a later turn when those of this one have come: it would share its time. Those
+   that are needed first come first. */
 static int new_block(const struct held_blocks *held)
 {
     int first = NOWHERE;

@@ -47,11 +47,11 @@ struct held_blocks {
     struct read_queue queue;
     bool reaping; /* somebody waits for the queue */
     uint64_t calls;
-    uint64_t turn;      /* blocks of earlier ones may go */
+    uint64_t turn;      /* row blocks of earlier ones may go */
     uint64_t next_turn; /* rows are given of this one, but some may be missing of the one before it still */
     int64_t next_rows;  /* of it, so far */
     int64_t late_rows;  /* so many of it at most are given before the last of an earlier one */
-    int64_t rows_given; /* since a block was read that nobody needed yet */
+    int64_t rows_given; /* since a row block was read that nobody needed yet */
     int new_count;      /* frames in that state */
     int later_count;
     struct pending {
@@ -75,7 +75,7 @@ struct found {
 
 /* Rows as they lie in files take no more than this makes of them: else columns are read. */
 bool held_plain(struct row_layout *layout, const struct source *source);
-/* Where row 0 of the block is, of a part. */
+/* Where row 0 of the row block is, of a part. */
 uint8_t *held_part(const struct held_blocks *held, const struct frame *frame, int part);
 /* Until all that was pinned is there or given up. With the lock held; let go in between. */
 void held_fill(struct held_blocks *held, const struct found *found);

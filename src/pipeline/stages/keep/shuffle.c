@@ -41,7 +41,7 @@ static void shuffle_locate(struct stage_state *state, const struct dataset *data
 
 /* ---- building ---- */
 
-/* Only a buffer can mix what comes one after another: told with what to write instead. */
+/* Only a buffer can mix what comes one after another: refused with what to write instead. */
 static struct dataset *without_index(struct dataset *dataset, enum shuffle_kind kind)
 {
     plim_error error = {0};

@@ -1,8 +1,8 @@
-/* shuffle_blocks.c - a shuffle for disks that dislike jumping about: blocks of neighbouring rows are permuted, then
-   the rows inside groups of blocks.
+/* shuffle_blocks.c - a shuffle for disks that dislike jumping about: row blocks (neighbouring rows) are permuted,
+   then the rows inside groups of row blocks.
 
-   What is read at one time lies in `group` blocks, so every block is fetched once, whole (held_blocks.c). Still a pure
-   map of positions, and a bijection for any count: the rows that fill no block are a short one, which stands at a
+   What is read at one time lies in `group` row blocks, so every one is fetched once, whole (held_blocks.c). Still a
+   pure map of positions, and a bijection for any count: the rows that fill no block are a short one, which stands at a
    random place among the others. */
 #include "pipeline/stages/keep/shuffle.h"
 
@@ -33,9 +33,9 @@ static plim_status blocks_build(struct dataset *dataset, plim_error *error)
     return PLIM_OK;
 }
 
-/* The order of blocks in an epoch. Places: full blocks in permuted order, with the short one put in at `odd`. */
+/* The order of row blocks in an epoch. Places: full blocks in permuted order, with the short one put in at `odd`. */
 struct order {
-    int64_t rows, group; /* of a block; blocks of a group */
+    int64_t rows, group; /* of a row block; row blocks of a group */
     int64_t full, places;
     int64_t short_rows, odd; /* odd: its place; there may be none: then it is behind all others */
     int64_t missing;         /* what the short block lacks */
@@ -85,7 +85,7 @@ static int64_t block_at(const struct stage_state *state, const struct order *ord
     return (int64_t)permutation_at(&state->permutation, (uint64_t)(place - (place > order->odd)));
 }
 
-/* Row `inside` of the blocks of a group, in the input's numbering. */
+/* Row `inside` of the row blocks of a group, in the input's numbering. */
 static int64_t row_of(const struct stage_state *state, const struct order *order, int64_t group, int64_t inside)
 {
     int64_t before = (order->odd - group * order->group) * order->rows; /* rows of the group before the short block */
@@ -121,7 +121,7 @@ static void begin_epoch(struct stage_state *state, const struct order *order, ui
     state->ready = true;
 }
 
-/* The blocks of the group that is read and of the next ones, as soon as they are known: the disk works ahead. */
+/* The row blocks of the group that is read and of the next ones, as soon as they are known: the disk works ahead. */
 static int blocks_coming(struct coming out[MOST_COMING], struct stage_state *state, const struct dataset *dataset,
                          int64_t position, uint64_t epoch)
 {
