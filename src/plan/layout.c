@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory/budget_stop.h"
 #include "base/memory/work.h"
 #include "base/numbers/checked.h"
 #include "base/numbers/count.h"
@@ -166,7 +167,13 @@ struct packing {
     uint64_t steps, most_steps; /* blocks visited by the searches of this packing, and the limit */
     uint64_t all_steps;         /* sum over all packings */
     struct end_tree ends;
+    const struct budget *budget; /* whose stop ends the search; NULL: the packing is small */
 };
+
+static bool is_stopped(const struct packing *packing)
+{
+    return packing->budget && budget_go_on(packing->budget, NULL) != PLIM_OK;
+}
 
 static size_t most_blocks(int count)
 {
@@ -390,8 +397,8 @@ static uint64_t find_gap(struct packing *packing, const struct item *item)
     return at;
 }
 
-/* Places the items in the given order and returns the top. Once the searches have used most_steps, each remaining item
-   goes above all items whose lifetimes overlap its own. */
+/* Places the items in the given order and returns the top. Once the searches have used most_steps, or a stop was asked
+   for, each remaining item goes above all items whose lifetimes overlap its own. */
 static uint64_t place_all(struct packing *packing, struct item *item, int count)
 {
     uint64_t top = 0;
@@ -401,7 +408,7 @@ static uint64_t place_all(struct packing *packing, struct item *item, int count)
     packing->root = make_block(packing);
     if (packing->found)
         memset(packing->found, 0, packing->found_count * sizeof(*packing->found));
-    for (; i < count && (packing->steps < packing->most_steps || !packing->ends.size); i++) {
+    for (; i < count && !is_stopped(packing) && (packing->steps < packing->most_steps || !packing->ends.size); i++) {
         item[i].offset = i > 0 ? find_gap(packing, &item[i]) : 0;
         packing->root = insert_item(packing, packing->root, &item[i]);
         top = max_u64(top, item[i].offset + item[i].bytes);
@@ -504,10 +511,12 @@ static void try_orders(uint64_t *top, struct instance *instance, struct item *it
 {
     uint64_t reached;
     *top = UINT64_MAX;
-    for (size_t k = 0; k < COUNT(orders) && *top > bound; k++) {
+    for (size_t k = 0; k < COUNT(orders) && *top > bound && !is_stopped(packing); k++) {
         qsort(item, (size_t)count, sizeof(*item), orders[k]);
         place_and_keep(top, &reached, instance, item, packing, count);
-        for (int64_t round = 0; round < REPAIR_ROUNDS && round * count<REPAIR_SLOTS && * top> bound; round++) {
+        for (int64_t round = 0; round < REPAIR_ROUNDS && round * count < REPAIR_SLOTS; round++) {
+            if (*top <= bound || is_stopped(packing))
+                break;
             promote(item, count, reached);
             place_and_keep(top, &reached, instance, item, packing, count);
         }
@@ -521,6 +530,7 @@ static plim_status pack(uint64_t *top, struct instance *instance, int count, str
     struct item *item = arena_array(work, (size_t)count, sizeof(*item));
     struct packing packing = {
         .block = arena_array(work, most_blocks(count), sizeof(*packing.block)),
+        .budget = work->budget,
     };
     if (!item || !packing.block)
         return arena_refused(work, error);
@@ -540,7 +550,7 @@ static plim_status pack(uint64_t *top, struct instance *instance, int count, str
         return arena_refused(work, error);
     try_orders(top, instance, item, &packing, count, measure(item, instance, count, tree, instructions));
     work_count(work->budget, packing.all_steps);
-    return PLIM_OK;
+    return budget_go_on(work->budget, error); /* offsets of a stopped search are thrown away */
 }
 
 /* A small packing allocates nothing: its tables are on the stack. Each chain of a plan packs its own few instances. */

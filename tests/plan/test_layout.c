@@ -7,7 +7,10 @@
 
 #include <cmocka.h>
 
+#include "base/memory/budget_stop.h"
+#include "base/memory/work.h"
 #include "base/numbers/random.h"
+#include "base/threads/stop.h"
 #include "plan/plan.h"
 
 #define MOST 200
@@ -150,6 +153,28 @@ static void nothing_to_pack(void **state)
     assert_int_equal(layout_max_live(&top, NULL, 0, 0, &peak), 0);
 }
 
+/* The search for gaps takes seconds for tens of thousands of values, and takes no memory that could be refused. */
+static void a_stop_ends_the_search(void **state)
+{
+    struct generator g = {.seed = 7};
+    struct instance instance[MOST];
+    struct stop stop = {0};
+    plim_error error = {0};
+    uint64_t top;
+    int count = training_chain(instance, MOST / 4, &g, WILD);
+    uint64_t before = work_counted(*state);
+    assert_int_equal(layout_pack(&top, instance, count, *state, &error), PLIM_OK);
+    uint64_t whole = work_counted(*state) - before;
+    budget_watch_stop(*state, &stop);
+    stop_ask(&stop);
+    before = work_counted(*state);
+    assert_int_equal(layout_pack(&top, instance, count, *state, &error), PLIM_INTERRUPTED);
+    assert_int_equal(error.code, PLIM_INTERRUPTED);
+    assert_true(work_counted(*state) - before <= (uint64_t)count);
+    assert_true(whole > 4 * (uint64_t)count);
+    budget_watch_stop(*state, NULL);
+}
+
 static void bad_lifetimes_are_refused(void **state)
 {
     struct instance instance = {.name = "x", .bytes = 64, .first = 3, .last = 2};
@@ -173,6 +198,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(random_instances, open_budget, close_budget),
         cmocka_unit_test_setup_teardown(chains_reach_the_bound, open_budget, close_budget),
         cmocka_unit_test_setup_teardown(nothing_to_pack, open_budget, close_budget),
+        cmocka_unit_test_setup_teardown(a_stop_ends_the_search, open_budget, close_budget),
         cmocka_unit_test_setup_teardown(bad_lifetimes_are_refused, open_budget, close_budget),
         cmocka_unit_test_setup_teardown(too_many_bytes_are_refused, open_budget, close_budget),
     };
