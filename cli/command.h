@@ -79,7 +79,8 @@ plim_status open_data(plim_job **job, struct arguments *arguments, plim_error *e
 
 /* A bar on standard error while something long goes on, when that is a terminal. A plim_meter. */
 struct meter {
-    const char *what, *unit;
+    char what[64];
+    const char *unit;
     bool terminal;
     double begin, drawn; /* seconds */
 };
@@ -98,6 +99,9 @@ plim_status arguments_read(struct arguments *out, const struct command *command,
 void arguments_help(const struct command *command);
 /* PLIM_USAGE; format has one %s, for the word. */
 plim_status bad_usage(plim_error *error, const char *hint, const char *format, const char *word);
+
+/* Arguments are bytes of any kind: what is not printable stands as \xNN. Ends early where `capacity` does. */
+void put_clean(char *to, size_t capacity, const char *from);
 
 /* Of `count` words the one that was meant, or NULL when none is near. */
 const char *nearest_word(const char *word, const char *const *words, int count);

@@ -21,7 +21,8 @@ static double now(void)
 void meter_init(struct meter *meter, const char *what, const char *unit)
 {
     const char *kind = getenv("TERM");
-    *meter = (struct meter){.what = what, .unit = unit, .begin = now()};
+    *meter = (struct meter){.unit = unit, .begin = now()};
+    put_clean(meter->what, sizeof meter->what, what);
     meter->terminal = isatty(STDERR_FILENO) && !(kind && strcmp(kind, "dumb") == 0);
 }
 

@@ -146,8 +146,11 @@ static int unknown_command(const char *word)
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         names[i] = commands[i]->name;
     const char *near = nearest_word(word, names, (int)COMMAND_COUNT);
-    fprintf(stderr, "plim: unknown command '%s'; try: plim %s\n", word, near ? near : "--help");
-    return plim_status_exit(PLIM_USAGE);
+    char hint[64];
+    plim_error error;
+    snprintf(hint, sizeof hint, "plim %s", near ? near : "--help");
+    bad_usage(&error, hint, "unknown command '%s'", word);
+    return print_error(&(struct reports){0}, &error);
 }
 
 static int choose(int count, char **values)
