@@ -69,8 +69,7 @@ static size_t printable(const char *text)
     return exists && !turns ? length : 0;
 }
 
-/* Arguments are bytes of any kind: what is not printable stands as \xNN. */
-static void put_clean(char *to, size_t capacity, const char *from)
+void put_clean(char *to, size_t capacity, const char *from)
 {
     size_t used = 0;
     while (*from && used + 5 < capacity) {
@@ -107,11 +106,20 @@ static bool read_number(long long *out, const char *text)
     return true;
 }
 
+static plim_status is_empty(const struct option *option, plim_error *error)
+{
+    char hint[64];
+    snprintf(hint, sizeof hint, "%s %s", option->name, option->value);
+    return bad_usage(error, hint, "%s: its value is empty", option->name);
+}
+
 static plim_status keep(struct arguments *out, const struct option *option, const char *value, plim_error *error)
 {
     char *field = (char *)out + option->offset;
     switch (option->kind) {
     case TEXT:
+        if (!*value)
+            return is_empty(option, error);
         *(const char **)field = value;
         return PLIM_OK;
     case OVERRIDE:

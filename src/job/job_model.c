@@ -14,8 +14,8 @@ struct model_keys {
 };
 
 static const struct setting model_settings[] = {
-    {"file", SETTING_WORD, offsetof(struct model_keys, file), 0},
-    {"weights", SETTING_WORD, offsetof(struct model_keys, weights), 0},
+    {"file", SETTING_WORD, offsetof(struct model_keys, file), 1},
+    {"weights", SETTING_WORD, offsetof(struct model_keys, weights), 1},
 };
 
 plim_status job_model_file(struct plim_job *job, const char *path, plim_error *error)

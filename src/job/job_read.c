@@ -18,7 +18,7 @@ struct top {
 static const struct setting top_settings[] = {
     {"memory", SETTING_WORD, offsetof(struct top, memory), 0},
     {"disk", SETTING_WORD, offsetof(struct top, disk), 0},
-    {"scratch", SETTING_WORD, offsetof(struct top, scratch), 0},
+    {"scratch", SETTING_WORD, offsetof(struct top, scratch), 1},
     {"threads", SETTING_WORD, offsetof(struct top, threads), 0},
     {"seed", SETTING_WHOLE, offsetof(struct top, seed), 0},
     {"data", SETTING_NODE, offsetof(struct top, data), 0},
@@ -46,8 +46,8 @@ static const struct setting train_settings[] = {
     {"epochs", SETTING_WHOLE, offsetof(struct train_keys, epochs), 1},
     {"steps_per_epoch", SETTING_WHOLE, offsetof(struct train_keys, steps_per_epoch), 1},
     {"validation_steps", SETTING_WHOLE, offsetof(struct train_keys, validation_steps), 1},
-    {"save_weights", SETTING_WORD, offsetof(struct train_keys, save_weights), 0},
-    {"load_weights", SETTING_WORD, offsetof(struct train_keys, load_weights), 0},
+    {"save_weights", SETTING_WORD, offsetof(struct train_keys, save_weights), 1},
+    {"load_weights", SETTING_WORD, offsetof(struct train_keys, load_weights), 1},
 };
 
 struct data_keys {
@@ -152,7 +152,7 @@ static plim_status read_checkpoint(struct plim_job *job, const struct yaml *valu
         int64_t every;
         const char *path;
     } keys = {0};
-    const struct setting settings[] = {{"every", SETTING_WHOLE, 0, 1}, {"path", SETTING_WORD, sizeof(int64_t), 0}};
+    const struct setting settings[] = {{"every", SETTING_WHOLE, 0, 1}, {"path", SETTING_WORD, sizeof(int64_t), 1}};
     if (value->kind == YAML_SCALAR && strcmp(value->text, "none") == 0) {
         job->options.checkpoint_folder = NULL;
         return PLIM_OK;

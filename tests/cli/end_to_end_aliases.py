@@ -85,6 +85,16 @@ class Aliases(unittest.TestCase):
         ran = subprocess.run([PLIM, "train", b"--\x1b[31m\xff\xe2\x80\xae\xc2\x9b\xc3\xa9"], capture_output=True)
         self.assertEqual(ran.returncode, 2)
         self.assertIn(b"'--\\x1b[31m\\xff\\xe2\\x80\\xae\\xc2\\x9b\xc3\xa9'", ran.stderr)
+        for words, said in (([b"\xff\x1b"], b"unknown command '\\xff\\x1b'; try: plim --help"), ([b"data", b"\xff"], b"unknown command 'data \\xff'")):
+            ran = subprocess.run([PLIM, *words], capture_output=True)
+            self.assertEqual(ran.returncode, 2)
+            self.assertIn(said, ran.stderr)
+
+    def test_empty_paths(self):
+        for key in ("train.save_weights", "train.load_weights", "train.callbacks.checkpoint.path"):
+            self.refused([key.rpartition(".")[2] + ": must not be empty"], key + "=")
+        ran = subprocess.run([PLIM, "train", "job.yaml", "--checkpoint", ""], capture_output=True, text=True)
+        self.assertEqual((ran.returncode, ran.stderr), (2, "plim: --checkpoint: its value is empty; try: --checkpoint DIR\n"))
 
     def test_callbacks_are_refused_by_name(self):
         for name in ("EarlyStopping", "ReduceLROnPlateau", "early_stopping", "ModelCheckpoint"):

@@ -94,6 +94,8 @@ plim_status setting_value(void *out, const struct setting *setting, const char *
     case SETTING_WORD:
         if (!scalar)
             return wrong("a word", setting, job, value, error);
+        if (setting->least > 0 && !value->text[0])
+            return yaml_fail(error, PLIM_BAD_JOB, job, value, "%s: must not be empty", setting->word);
         *(const char **)out = value->text;
         return PLIM_OK;
     case SETTING_NODE:

@@ -13,7 +13,7 @@ enum setting_kind {
     SETTING_WHOLE,     /* int64_t, at least `least` */
     SETTING_NUMBER,    /* double within the range of float32; "1/255" is valid, too */
     SETTING_BOOL,      /* bool: true or false */
-    SETTING_WORD,      /* const char *: any scalar */
+    SETTING_WORD,      /* const char *: any scalar; with `least` 1 (paths) it is not empty */
     SETTING_NODE,      /* const struct yaml *: any YAML node */
     SETTING_ELSEWHERE, /* nothing is stored: the key is valid here, and other code reads it */
 };

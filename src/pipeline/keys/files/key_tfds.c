@@ -21,7 +21,7 @@ struct tfds_keys {
 };
 
 static const struct setting tfds_settings[] = {
-    {"folder", SETTING_WORD, offsetof(struct tfds_keys, folder), 0},
+    {"folder", SETTING_WORD, offsetof(struct tfds_keys, folder), 1},
     {"split", SETTING_WORD, offsetof(struct tfds_keys, split), 0},
     {"columns", SETTING_NODE, offsetof(struct tfds_keys, columns), 0},
     {"interleave", SETTING_NODE, offsetof(struct tfds_keys, interleave), 0},

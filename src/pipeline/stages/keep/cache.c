@@ -229,7 +229,7 @@ static plim_status read_keys(struct cache_keys *keys, const struct stage_entry *
     const struct yaml *value = entry->value;
     static const struct setting settings[] = {
         {"memory", SETTING_WORD, offsetof(struct cache_keys, memory), 0},
-        {"file", SETTING_WORD, offsetof(struct cache_keys, file), 0},
+        {"file", SETTING_WORD, offsetof(struct cache_keys, file), 1},
     };
     *keys = (struct cache_keys){0};
     if (!value || value->is_null)
@@ -266,7 +266,7 @@ static plim_status cache_read(struct dataset **dataset, const struct stage_entry
 /* tf.data's snapshot is a cache in a folder, found again by what it is made of. */
 static plim_status snapshot_read_word(struct dataset **dataset, const struct stage_entry *entry, plim_error *error)
 {
-    const struct setting setting = {"snapshot", SETTING_WORD, 0, 0};
+    const struct setting setting = {"snapshot", SETTING_WORD, 0, 1};
     char path[4096];
     const char *folder = NULL;
     TRY(setting_value(&folder, &setting, entry->job, entry->value, error));
