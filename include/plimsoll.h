@@ -170,9 +170,10 @@ PLIM_API plim_status plim_job_plan(plim_plan_report *report, plim_job *job, plim
 PLIM_API plim_status plim_job_train(plim_job *job, plim_listener *listener, void *context, plim_error *error);
 /* Keras's table of the model. The text lives as long as the job. */
 PLIM_API plim_status plim_job_summary(const char **text, const char **json, plim_job *job, plim_error *error);
-/* Asks whatever the job does to end: PLIM_INTERRUPTED within half a second, or after the step, the write to the disk, the
-   weight that is filled or the element of a map that it is in. Training writes a checkpoint first; planning, and data that is read or converted, leave nothing.
-   Safe in a signal handler, and from any thread until plim_job_close. It is not taken back: later calls of this job end so, too. */
+/* Asks whatever the job does to end: PLIM_INTERRUPTED within half a second, or after the step, the write to the disk,
+   the weight that is filled or the element of a map that it is in. Training writes a checkpoint first; planning, and
+   data that is read or converted, leave nothing. Safe in a signal handler, and from any thread until plim_job_close. It
+   is not taken back: later calls of this job end so, too. */
 PLIM_API void plim_job_stop(plim_job *job);
 
 typedef struct plim_data_figures {
@@ -385,8 +386,8 @@ PLIM_API plim_dataset *plim_dataset_assert_cardinality(plim_dataset *dataset, in
 /* Passes over bad elements: at most so many an epoch; -1: any number. */
 PLIM_API plim_dataset *plim_dataset_ignore_errors(plim_dataset *dataset, int64_t most);
 
-/* Keeps the first epoch: in `memory` bytes (0: what it takes, where that is known; (uint64_t)PLIM_AUTO: the same, where the
-   budget has room for it, else it is made anew each epoch), or in a file (complete or not there). */
+/* Keeps the first epoch: in `memory` bytes (0: what it takes, where that is known; (uint64_t)PLIM_AUTO: the same, where
+   the budget has room for it, else it is made anew each epoch), or in a file (complete or not there). */
 PLIM_API plim_dataset *plim_dataset_cache(plim_dataset *dataset, uint64_t memory, const char *file);
 /* Keeps elements such that the classes in a column are distributed as target says; initial NULL: estimated. */
 PLIM_API plim_dataset *plim_dataset_rejection_resample(plim_dataset *dataset, const char *column, const double *target,
@@ -510,10 +511,10 @@ PLIM_API plim_status plim_iterator_open(plim_iterator **iterator, plim_dataset *
 PLIM_API void plim_iterator_close(plim_iterator *iterator);
 /* The next batch, or *batch = NULL at an epoch's end (the next call begins the next one). Valid until the next call. */
 PLIM_API plim_status plim_iterator_next(const plim_batch **batch, plim_iterator *iterator, plim_error *error);
-/* The shape of a column of the batch that was given last, its samples first; returns its rank, or 0 where no batch is held
-   or there is no such column. Where batches are padded to lengths of their own (padded_batch, bucket_by_sequence_length),
-   what plim_dataset_spec tells as -1 is this batch's extent, and rows are packed numbers or strings. Elsewhere -1
-   stays -1, and rows are plim_cell. */
+/* The shape of a column of the batch that was given last, its samples first; returns its rank, or 0 where no batch is
+   held or there is no such column. Where batches are padded to lengths of their own (padded_batch,
+   bucket_by_sequence_length), what plim_dataset_spec tells as -1 is this batch's extent, and rows are packed numbers or
+   strings. Elsewhere -1 stays -1, and rows are plim_cell. */
 PLIM_API int plim_iterator_shape(int64_t shape[PLIM_MOST_AXES + 1], const plim_iterator *iterator, int column);
 /* Behind the batch that was given last; epoch is -1 where the iterator is NULL or at work. */
 PLIM_API void plim_iterator_state_take(plim_iterator_state *state, const plim_iterator *iterator);
@@ -560,9 +561,9 @@ PLIM_API plim_value *plim_graph_find(const plim_graph *graph, const char *name);
 PLIM_API int plim_graph_weights(plim_value **weights, int most, const plim_graph *graph);
 PLIM_API int plim_graph_weight_count(const plim_graph *graph);
 
-/* An op by its name in keras.ops or numpy, an activation or (values of each row) a loss, with its arguments in YAML: "matmul",
-   "mean" "{axis: -1, keepdims: true}", "leaky_relu" "0.1", "huber" "{delta: 2}". words may be NULL. doc/c-api.md lists
-   them. Of several outputs it is the first. */
+/* An op by its name in keras.ops or numpy, an activation or (values of each row) a loss, with its arguments in YAML:
+   "matmul", "mean" "{axis: -1, keepdims: true}", "leaky_relu" "0.1", "huber" "{delta: 2}". words may be NULL.
+   doc/c-api.md lists them. Of several outputs it is the first. */
 PLIM_API plim_value *plim_op(plim_graph *graph, const char *name, plim_value *const *inputs, int count,
                              const char *words);
 /* Output k of the op that made the value: of top_k, output 1 are the places. */
@@ -570,13 +571,13 @@ PLIM_API plim_value *plim_op_output(plim_graph *graph, plim_value *value, int k)
 /* Parts of the axis, of the sizes given. */
 PLIM_API void plim_op_split(plim_value **parts, plim_graph *graph, plim_value *value, int axis, const int64_t *sizes,
                             int count);
-/* One number from outputs and labels, by a job file's words: "sparse_categorical_crossentropy", "{Huber: {delta: 2}}". Of
-   an output that a softmax or sigmoid made, cross-entropies take what came before it, as Keras does. */
+/* One number from outputs and labels, by a job file's words: "sparse_categorical_crossentropy", "{Huber: {delta: 2}}".
+   Of an output that a softmax or sigmoid made, cross-entropies take what came before it, as Keras does. */
 PLIM_API plim_value *plim_loss(plim_graph *graph, const char *words, plim_value *output, plim_value *label);
 
-/* Layers in a job file's words, "[Dense: {units: 64, activation: relu}, Dropout: 0.5, Dense: 10]", or the path of a .keras
-   file (with its weights) or config.json. Their weights have Keras's names, numbered on through the graph; graphs of one program
-   that read the same texts in the same order share them. */
+/* Layers in a job file's words, "[Dense: {units: 64, activation: relu}, Dropout: 0.5, Dense: 10]", or the path of a
+   .keras file (with its weights) or config.json. Their weights have Keras's names, numbered on through the graph;
+   graphs of one program that read the same texts in the same order share them. */
 typedef struct plim_layers plim_layers;
 PLIM_API plim_layers *plim_layers_read(plim_graph *graph, const char *text);
 /* The output of the layers over these values. Again: with the same weights. */
@@ -588,13 +589,14 @@ PLIM_API void plim_layers_apply_all(plim_value **outputs, int output_count, plim
 /* The loss, and what the regularisers of all layers so far ask for. */
 PLIM_API plim_value *plim_layers_penalties(plim_graph *graph, plim_value *loss);
 
-/* d(loss)/d(of[i]) for each of them; NULL where none flows. loss is one number. All gradients are taken before the first
-   update or assign. What was not used by then may be gone: what else is to be read of a step is a result before. */
+/* d(loss)/d(of[i]) for each of them; NULL where none flows. loss is one number. All gradients are taken before the
+   first update or assign. What was not used by then may be gone: what else is to be read of a step is a result
+   before. */
 PLIM_API plim_status plim_graph_gradients(plim_value **gradients, plim_graph *graph, plim_value *loss,
                                           plim_value *const *of, int count, plim_error *error);
-/* An optimizer in a job file's words, "adam", "{sgd: {learning_rate: 0.1, momentum: 0.9}}", over these weights; gradients may
-   be of your own making, NULL ones are passed over. name is that of its states (NULL: "optimizer"), which graphs of one
-   program share. Returns its learning rate, a state. */
+/* An optimizer in a job file's words, "adam", "{sgd: {learning_rate: 0.1, momentum: 0.9}}", over these weights;
+   gradients may be of your own making, NULL ones are passed over. name is that of its states (NULL: "optimizer"), which
+   graphs of one program share. Returns its learning rate, a state. */
 PLIM_API plim_value *plim_graph_update(plim_graph *graph, const char *optimizer, const char *name,
                                        plim_value *const *weights, plim_value *const *gradients, int count);
 /* state = value; state += value. What reads the state afterwards sees it. */
@@ -607,8 +609,8 @@ PLIM_API void plim_graph_result(plim_graph *graph, plim_value *value, const char
 PLIM_API int plim_value_shape(int64_t shape[PLIM_MOST_AXES], const plim_value *value);
 PLIM_API plim_type plim_value_type(const plim_value *value);
 
-/* One or two graphs (a step of training, one of evaluation) over the same weights and states, which match by name: planned,
-   in memory, ready to run. */
+/* One or two graphs (a step of training, one of evaluation) over the same weights and states, which match by name:
+   planned, in memory, ready to run. */
 typedef struct plim_program plim_program;
 typedef struct plim_program_options {
     int threads; /* 0: all cores. Results do not depend on it. */
@@ -619,9 +621,10 @@ PLIM_API plim_status plim_program_make(plim_program **program, plim_graph *const
 PLIM_API void plim_program_free(plim_program *program);
 /* What it holds of the budget; nothing is added while it runs. */
 PLIM_API uint64_t plim_program_bytes(const plim_program *program);
-/* Runs a graph (0 is the first) on a batch: count samples, a column for each input of the graph, in the order in which they were
-   made. PLIM_USAGE when a plim_iterator's batch has other types, or more or fewer elements a row, than these; a batch of your own (origin NULL) is
-   taken at your word. Labels and ids are to be in the range of what reads them: others make nan. */
+/* Runs a graph (0 is the first) on a batch: count samples, a column for each input of the graph, in the order in which
+   they were made. PLIM_USAGE when a plim_iterator's batch has other types, or more or fewer elements a row, than these;
+   a batch of your own (origin NULL) is taken at your word. Labels and ids are to be in the range of what reads them:
+   others make nan. */
 PLIM_API plim_status plim_program_run(plim_program *program, int graph, const plim_batch *batch, plim_error *error);
 /* A result of the graph that ran last, a weight or a state; of results with a batch so many whole rows as asked for. */
 PLIM_API plim_status plim_program_read(void *data, size_t bytes, const plim_program *program, const plim_value *value,
@@ -653,9 +656,10 @@ PLIM_API void plim_report_listen(void *report, const plim_event *event);
 PLIM_API void plim_report_error(plim_report *report, const plim_error *error);
 /* 0 when every line arrived, else the error number (as in errno.h) of the first that did not. */
 PLIM_API int plim_report_lost(const plim_report *report);
-/* A report waits for its reader. From here on it gives up soon after this job was asked to stop: the lines are lost then
-   (EAGAIN). Before the job is closed: NULL, which keeps a stop that was asked for. It watches one job: of trainings that share
-   a report at the same time, the others wait for their turn, and for a reader, whatever they are asked. */
+/* A report waits for its reader. From here on it gives up soon after this job was asked to stop: the lines are lost
+   then (EAGAIN). Before the job is closed: NULL, which keeps a stop that was asked for. It watches one job: of
+   trainings that share a report at the same time, the others wait for their turn, and for a reader, whatever they are
+   asked. */
 PLIM_API void plim_report_watch(plim_report *report, const plim_job *job);
 
 #ifdef __cplusplus

@@ -55,16 +55,17 @@ struct backend_type {
     /* What bits depend on, in at most 31 characters: "avx512", "avx512 onednn-2.6.3". It is final once
        all kernels are prepared. */
     const char *(*features)(const struct backend *backend);
-    /* What the machine does at best in a nanosecond, for shares of it; may be NULL. Operations (a multiply-add is two) of
-       a loop of multiply-adds in registers; bytes of one that reads two thirds of `room` and writes the last third. */
+    /* What the machine does at best in a nanosecond, for shares of it; may be NULL. Operations (a multiply-add is two)
+       of a loop of multiply-adds in registers; bytes of one that reads two thirds of `room` and writes the last
+       third. */
     double (*peak_operations)(const struct backend *backend);
     double (*peak_bytes)(const struct backend *backend, void *room, size_t bytes);
-    /* Where kernels lie in our code that nobody will run: those for other processors, and those that this backend has not
-       prepared (NULL: none is). No page of theirs is touched but at the edges, so they are not counted as memory. Room for
-       `most`; may be NULL. */
+    /* Where kernels lie in our code that nobody will run: those for other processors, and those that this backend has
+       not prepared (NULL: none is). No page of theirs is touched but at the edges, so they are not counted as memory.
+       Room for `most`; may be NULL. */
     int (*unused_code)(struct code_range *out, int most, const struct backend *backend);
-    /* Runs a whole phase in the place of the machine's own loop over instructions, for a backend that records a phase once
-       and replays it; may be NULL. `batch` and `phase` are the machine's (train/trainer.h, plan/plan.h). */
+    /* Runs a whole phase in the place of the machine's own loop over instructions, for a backend that records a phase
+       once and replays it; may be NULL. `batch` and `phase` are the machine's (train/trainer.h, plan/plan.h). */
     void (*run_phase)(struct backend *backend, struct machine *machine, const struct phase *phase,
                       const struct batch *batch);
 };

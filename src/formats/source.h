@@ -105,9 +105,9 @@ struct source_type {
     /* Moves to the beginning of an epoch. The elements and their order are the same in each epoch, unless the source
        was opened to shuffle its files. */
     plim_status (*reader_rewind)(struct reader *reader, uint64_t epoch, plim_error *error);
-    /* Reads the next 1..most elements. *got == 0: the epoch is over, or, if values->wanted is set, the next element does
-       not fit into the empty buffer. Rows may refer to that buffer, or to memory of the reader that is valid until its
-       next call. After PLIM_BAD_DATA the bad element counts as read: the next call continues after it. */
+    /* Reads the next 1..most elements. *got == 0: the epoch is over, or, if values->wanted is set, the next element
+       does not fit into the empty buffer. Rows may refer to that buffer, or to memory of the reader that is valid until
+       its next call. After PLIM_BAD_DATA the bad element counts as read: the next call continues after it. */
     plim_status (*reader_next)(int64_t *got, struct reader *reader, int64_t most, const struct row_target *target,
                                plim_error *error);
     /* Skips up to `count` elements. *passed < count: the epoch is over. May be NULL. */
@@ -165,8 +165,8 @@ struct npy_cut {
 plim_status npy_open(struct source **out, struct budget *budget, const char *const *paths, int count,
                      const struct npy_cut *cut, plim_error *error);
 /* Arrays of an npz file, data sets of an HDF5 file, one column each; all have the same number of rows. column_count 0:
-   all arrays, or all data sets of the root group, under their own names. What is neither deflated nor chunked is read in
-   place; the rest is unpacked by start(). */
+   all arrays, or all data sets of the root group, under their own names. What is neither deflated nor chunked is read
+   in place; the rest is unpacked by start(). */
 struct array_column {
     const char *array; /* "x" is x.npy of an npz file; of an HDF5 file a path: "/train/images" */
     const char *name;  /* NULL: as the array (npz only) */

@@ -76,7 +76,8 @@ struct layer_type {
     const char *example;  /* for errors about missing options; %s stands for the type's name */
     /* Optional: checks the options when they have been read, and derives others from them. */
     plim_status (*check)(struct layer *layer, plim_error *error);
-    /* Optional: replaces layer_read, which reads by the table. yaml is a scalar (the first argument), a map, or NULL. */
+    /* Optional: replaces layer_read, which reads by the table. yaml is a scalar (the first argument), a map, or
+       NULL. */
     plim_status (*read)(struct layer *layer, const struct yaml *yaml, plim_error *error);
     /* What tells types that share functions apart: */
     int form;            /* an enum of theirs */
@@ -318,10 +319,10 @@ struct label_columns {
     int label[MOST_MODEL_OUTPUTS];  /* label column by output; -1: the output needs none */
     int weight[MOST_MODEL_OUTPUTS]; /* column of sample weights by output; -1: there is none */
 };
-/* Assigns columns to model inputs and labels; step->training says which outputs need one. Inputs: by name if the Input layers' names are column names, else in
-   order. Labels come after the inputs: by the names of the outputs, else in order. Sample weights are the column
-   `sample_weight`, for one output `NAME_sample_weight`, or the columns after the labels. feed holds model->feed_count
-   entries. */
+/* Assigns columns to model inputs and labels; step->training says which outputs need one. Inputs: by name if the Input
+   layers' names are column names, else in order. Labels come after the inputs: by the names of the outputs, else in
+   order. Sample weights are the column `sample_weight`, for one output `NAME_sample_weight`, or the columns after the
+   labels. feed holds model->feed_count entries. */
 plim_status model_columns(int *feed, struct label_columns *labels, const struct model *model,
                           const struct step_spec *step, plim_error *error);
 /* The same for the inputs only. */

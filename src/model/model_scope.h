@@ -1,7 +1,8 @@
 /* model_scope.h - a list of layers as it was read, before it is laid out as uses: model_read.c (words), model_graph.c
    (names, order), model_summary.
 
-   An entry makes a value, or several that are called NAME, NAME/1, NAME/2, ... It defines a layer or a nested model, or uses one again that an entry above it defined. */
+   An entry makes a value, or several that are called NAME, NAME/1, NAME/2, ... It defines a layer or a nested model, or
+   uses one again that an entry above it defined. */
 #ifndef MODEL_MODEL_SCOPE_H
 #define MODEL_MODEL_SCOPE_H
 

@@ -1,5 +1,5 @@
-/* option_unknown.c - what a wrong word is answered with. A file of its own: tests come between it and its callers to learn
-   which words there are. */
+/* option_unknown.c - what a wrong word is answered with. A file of its own: tests come between it and its callers to
+   learn which words there are. */
 #include <stdio.h>
 #include <string.h>
 

@@ -64,8 +64,8 @@ plim_status trainer_initialize(struct trainer *trainer, plim_error *error)
             if (!weight)
                 return fail(error, PLIM_INTERNAL, "the plan has a weight '%s', the model has none", tensor->name);
             initializer_fill(data, tensor->type, count, &weight->initializer, trainer->options.seed, tensor->name);
-            /* NEEDSWORK: one tensor is filled without a look at the stop flag: 0.5 s at some 60 million elements, and more
-               for an orthogonal matrix of thousands of columns. */
+            /* NEEDSWORK: one tensor is filled without a look at the stop flag: 0.5 s at some 60 million elements, and
+               more for an orthogonal matrix of thousands of columns. */
             TRY(budget_go_on(trainer->budget, error));
         } else {
             for (int64_t k = 0; k < count; k++)

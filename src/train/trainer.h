@@ -84,8 +84,8 @@ plim_status keras_weights_check(uint64_t *cost, const char *path, const struct p
                                 const struct scratch_disk *scratch, plim_error *error);
 plim_status keras_weights_load(const char *path, struct machine *machine, const struct build *build,
                                struct scratch_disk *scratch, plim_error *error);
-/* The model's weight of this name, or NULL. *guess: where to look first, because persistent tensors come in the order of
-   the weights; 0 at first. */
+/* The model's weight of this name, or NULL. *guess: where to look first, because persistent tensors come in the order
+   of the weights; 0 at first. */
 const struct weight *weight_named(const struct build *build, const char *name, int *guess);
 
 /* ---- checkpoint_folder.c ---- */

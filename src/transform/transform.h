@@ -32,7 +32,8 @@ plim_status encode_kept(struct graph *graph, plim_error *error);
    being kept (recompute.c). */
 plim_status recompute(struct graph *graph, plim_error *error);
 
-/* Takes nodes away whose outputs nobody reads: results, updates and what leads to them stay. After gradients were taken. */
+/* Takes nodes away whose outputs nobody reads: results, updates and what leads to them stay. After gradients were
+   taken. */
 plim_status prune(struct graph *graph, plim_error *error);
 
 /* Sizes of slices and units come from these and from shapes: never from the

@@ -1,8 +1,8 @@
 /* test_api_nonsense.c - every function of plimsoll.h with NULL for each pointer in turn and nonsense for each number.
 
    A row of the table is a call with good arguments; argument `at` of it is spoilt. Nothing may crash (the sanitizers'
-   builds say more), and a call that returns a status answers PLIM_USAGE to a NULL that it needs. tests/tree/test_symbols.py
-   compares the table with the header: no function is missing. */
+   builds say more), and a call that returns a status answers PLIM_USAGE to a NULL that it needs.
+   tests/tree/test_symbols.py compares the table with the header: no function is missing. */
 #include <limits.h>
 #include <math.h>
 #include <unistd.h>

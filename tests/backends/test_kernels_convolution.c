@@ -1,4 +1,5 @@
-/* test_kernels_convolution.c - kernels of convolutions in sizes that their examples do not have, and those of models. */
+/* test_kernels_convolution.c - kernels of convolutions in sizes that their examples do not have, and those of
+   models. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -77,7 +77,8 @@ static void a_missing_file_is_an_error(void **state)
     budget_free(budget);
 }
 
-/* 1 / 3 rounded down and to nearest differ in the last bit. Not inlined: compilers move arithmetic over a change of mode. */
+/* 1 / 3 rounded down and to nearest differ in the last bit. Not inlined: compilers move arithmetic over a change of
+   mode. */
 __attribute__((noinline)) static float third(void)
 {
     volatile float one = 1, three = 3;

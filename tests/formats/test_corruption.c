@@ -1,5 +1,5 @@
-/* test_corruption.c - damaged files through whole pipelines that pass over what is bad: TFRecord, CSV, tar. What comes and
-   how often something was passed over is what the reader alone finds, with any number of threads; limits hold. */
+/* test_corruption.c - damaged files through whole pipelines that pass over what is bad: TFRecord, CSV, tar. What comes
+   and how often something was passed over is what the reader alone finds, with any number of threads; limits hold. */
 #include "format_files.h"
 #include "random_pipeline.h"
 

@@ -1,5 +1,5 @@
-/* test_data_faults.c - what happens to files and callbacks while a pipeline runs: cut short, replaced, gone; a full disk
-   under a cache; functions that fail. An error that says where, and nothing half-written is left. */
+/* test_data_faults.c - what happens to files and callbacks while a pipeline runs: cut short, replaced, gone; a full
+   disk under a cache; functions that fail. An error that says where, and nothing half-written is left. */
 #include "base/numbers/count.h"
 #include "format_files.h"
 #include "random_pipeline.h"

@@ -1,5 +1,5 @@
-/* test_exactly_once.c - every sample exactly once an epoch, counted by its id, however often a run is stopped at a batch
-   and begun again from its state: with other threads and slots, in the same iterator or a new one, and with
+/* test_exactly_once.c - every sample exactly once an epoch, counted by its id, however often a run is stopped at a
+   batch and begun again from its state: with other threads and slots, in the same iterator or a new one, and with
    another number of shards. PLIM_TEST_SEED is another set of runs. */
 #include "random_pipeline.h"
 

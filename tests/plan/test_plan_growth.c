@@ -1,7 +1,7 @@
 /* test_plan_growth.c - planning takes n log n steps in the size of the model, over families of growing models.
 
-   Steps are counted (base/memory/work.h), not timed: nodes, names, readers, blocks and accesses that the planners look at.
-   Each family is planned at n, 2n, 4n and 8n; steps / (n log n) may not grow. The table is printed. */
+   Steps are counted (base/memory/work.h), not timed: nodes, names, readers, blocks and accesses that the planners look
+   at. Each family is planned at n, 2n, 4n and 8n; steps / (n log n) may not grow. The table is printed. */
 #include <math.h>
 #include <pthread.h>
 #include <setjmp.h>

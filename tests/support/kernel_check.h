@@ -1,5 +1,5 @@
-/* kernel_check.h - what tests of kernels share: running one as the executor does, and comparing it with the reference of
-   its op. */
+/* kernel_check.h - what tests of kernels share: running one as the executor does, and comparing it with the reference
+   of its op. */
 #ifndef TESTS_KERNEL_CHECK_H
 #define TESTS_KERNEL_CHECK_H
 

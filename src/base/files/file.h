@@ -32,8 +32,8 @@ plim_status file_size(uint64_t *bytes, struct file *file, plim_error *error);
 /* All `bytes` at `offset`, or an error; the end of the file inside the range
    is PLIM_BAD_DATA and says at which byte the file ended. Thread-safe. */
 plim_status file_read(struct file *file, uint64_t offset, void *to, size_t bytes, plim_error *error);
-/* A whole file into memory of the caller's, of which nothing is kept open or taken. *bytes is its size: when that is more
-   than `capacity` nothing is read. Thread-safe. */
+/* A whole file into memory of the caller's, of which nothing is kept open or taken. *bytes is its size: when that is
+   more than `capacity` nothing is read. Thread-safe. */
 plim_status file_fetch(uint64_t *bytes, const char *path, void *to, uint64_t capacity, plim_error *error);
 /* Up to `bytes`; *got < bytes only at the end of the file. */
 plim_status file_read_some(size_t *got, struct file *file, uint64_t offset, void *to, size_t bytes, plim_error *error);

@@ -3,10 +3,10 @@
    1. posix_spawn, not fork: the host has threads, and its memory must not be counted twice.
    2. The program has the signals of a fresh one, whatever the host's thread blocks or ignores.
    3. No descriptor of ours is below 3 or outlives an exec.
-   4. A guard leads the process group: a shell that reads from a pipe whose other end we hold (and a host's children that
-      never exec), and kills the group when that end is closed, however we ended. What has left the group (timeout, setsid)
-      is killed by us alone, so it outlives a kill -9. (PR_SET_PDEATHSIG would kill it when the *thread* that started it
-      ends, and not reach what it has started itself.)
+   4. A guard leads the process group: a shell that reads from a pipe whose other end we hold (and a host's children
+      that never exec), and kills the group when that end is closed, however we ended. What has left the group (timeout,
+      setsid) is killed by us alone, so it outlives a kill -9. (PR_SET_PDEATHSIG would kill it when the *thread* that
+      started it ends, and not reach what it has started itself.)
    5. The guard is waited for last. Until then nobody else can get the group's number, so killing the group by number
       hits nobody else, unless the host ignores SIGCHLD and the guard was killed.
    6. Nothing blocks: we look at the stop flag every BUDGET_ASK_MS. */

@@ -2,8 +2,8 @@
 
    `auto` is the least that the cgroup chain (v1 and v2), RLIMIT_AS and
    MemAvailable leave us (limit less what others use: what this process holds
-   already is its own), less a margin of 1/16, and says which one it took. Reads below `root` ("" on a real machine), so that
-   tests can lay out a machine of their own. */
+   already is its own), less a margin of 1/16, and says which one it took. Reads below `root` ("" on a real machine), so
+   that tests can lay out a machine of their own. */
 #ifndef BASE_MEMORY_LIMITS_H
 #define BASE_MEMORY_LIMITS_H
 
@@ -37,7 +37,8 @@ struct process_usage {
     uint64_t page_tables; /* VmPTE */
     uint64_t mapped;      /* VmSize: what RLIMIT_AS counts */
 };
-/* Resident memory and page tables, at most: a look that takes microseconds, whatever the process holds. 0: not known. */
+/* Resident memory and page tables, at most: a look that takes microseconds, whatever the process holds. 0: not
+   known. */
 uint64_t process_usage_at_most(void);
 /* Allocates nothing: may be called in a step. false when /proc cannot be read. Goes through all page tables: some 50 us
    for a small process, milliseconds for one of GiBs. */

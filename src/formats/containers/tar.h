@@ -67,8 +67,8 @@ uint64_t wds_cost(enum compression compression, size_t staging_bytes);
 /* Finds the next sample: names and sizes. Two members with the same extension are PLIM_BAD_DATA; the sample is
    passed over then. */
 plim_status wds_next(bool *more, const struct wds_sample **out, struct wds *wds, plim_error *error);
-/* The bytes of the current sample's field whose extension is one of "jpg;jpeg;png", into the buffer; out->data NULL when
-   it has none. *fits false: the value buffer is too full, values->wanted tells; it can be asked for again. */
+/* The bytes of the current sample's field whose extension is one of "jpg;jpeg;png", into the buffer; out->data NULL
+   when it has none. *fits false: the value buffer is too full, values->wanted tells; it can be asked for again. */
 plim_status wds_take(bool *fits, struct string *out, struct wds *wds, const char *extensions,
                      struct value_buffer *values, plim_error *error);
 /* The file, for errors about a sample. */

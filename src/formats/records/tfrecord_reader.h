@@ -3,8 +3,8 @@
    The file is raw, gzip or zlib, which is detected from its first bytes. The reader uses a buffer of a fixed size; it
    never allocates memory for a length that the file declares. Positions are byte offsets in the uncompressed data. Both
    checksums (length and data) of every returned record are valid. For any other record the result is PLIM_BAD_DATA with
-   file, record and byte, and the reader stays at that record: tfrecord_reader_resync continues after it. A reader may be
-   used by one thread at a time. */
+   file, record and byte, and the reader stays at that record: tfrecord_reader_resync continues after it. A reader may
+   be used by one thread at a time. */
 #ifndef FORMATS_RECORDS_TFRECORD_READER_H
 #define FORMATS_RECORDS_TFRECORD_READER_H
 
@@ -32,9 +32,9 @@ void tfrecord_reader_close(struct tfrecord_reader *reader);
 
 /* Returns the next 1..most records in place in the reader's buffer; they are valid until the next call. *count == 0:
    the file has ended; or, if values->wanted is set, the next record is larger than the buffer and did not fit `values`
-   (tfrecord_reader_too_large makes the error for it; with values == NULL this call fails at once). The records are adjacent:
-   record i + 1 begins at the byte of record i + its size + 16.
-   Damage after the first record is reported by the next call. */
+   (tfrecord_reader_too_large makes the error for it; with values == NULL this call fails at once). The records are
+   adjacent: record i + 1 begins at the byte of record i + its size + 16. Damage after the first record is reported by
+   the next call. */
 plim_status tfrecord_reader_read(int64_t *count, struct string *records, struct tfrecord_reader *reader, int64_t most,
                                  struct value_buffer *values, plim_error *error);
 /* The same, with the bytes copied into `values`: they are valid as long as its contents are. *count == 0 with

@@ -36,8 +36,8 @@ struct file_format {
     plim_status (*open)(void **out, struct file_source *source, struct budget *budget, const char *path,
                         plim_error *error);
     void (*close)(void *file);
-    /* The next 1..most elements, as source_type.reader_next has them; *got == 0 without values->wanted is the end of the
-       file. Where files take turns (source->turns > 1) what rows refer to must lie in the value buffer. */
+    /* The next 1..most elements, as source_type.reader_next has them; *got == 0 without values->wanted is the end of
+       the file. Where files take turns (source->turns > 1) what rows refer to must lie in the value buffer. */
     plim_status (*next)(int64_t *got, struct file_source *source, void *file, int64_t most,
                         const struct row_target *target, plim_error *error);
     /* Passes over up to `count`; *passed, which is set on failure too, < count: the file is over. NULL: cannot. */

@@ -21,9 +21,9 @@ plim_status lines_open(struct lines **out, struct budget *budget, const char *pa
 void lines_close(struct lines *lines);
 /* What opening takes from the budget at most (tag formats). */
 uint64_t lines_cost(enum compression compression, size_t buffer_bytes);
-/* Up to `most` lines, their bytes put into the buffer. *got == 0 is the end of the file, unless values->wanted says that
-   the next line did not fit: it comes again. Without a buffer the strings are good until the next call. A line that
-   is too long is PLIM_BAD_DATA, says its size, and is passed over; behind data that do not unpack the file ends.
+/* Up to `most` lines, their bytes put into the buffer. *got == 0 is the end of the file, unless values->wanted says
+   that the next line did not fit: it comes again. Without a buffer the strings are good until the next call. A line
+   that is too long is PLIM_BAD_DATA, says its size, and is passed over; behind data that do not unpack the file ends.
    Allocates nothing. */
 plim_status lines_read(int64_t *got, struct lines *lines, struct string *out, int64_t most, struct value_buffer *values,
                        plim_error *error);

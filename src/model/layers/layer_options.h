@@ -40,7 +40,8 @@ option_reader option_axes;         /* int64_t[axes of the layer's type]: one num
         .word = "bias_constraint"                                                                                      \
     }
 
-/* Of layers with a factor and an offset that are learned: the fields gamma, beta, scale and center, by the file's TO. */
+/* Of layers with a factor and an offset that are learned: the fields gamma, beta, scale and center, by the file's
+   TO. */
 #define SCALE_AND_CENTER                                                                                               \
     {"center", option_flag, TO(center)}, {"scale", option_flag, TO(scale)},                                            \
         {"beta_initializer", option_initializer, TO(beta)}, {"gamma_initializer", option_initializer, TO(gamma)},      \

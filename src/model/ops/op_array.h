@@ -17,9 +17,9 @@ struct array {
 bool truth_of(double *value, const struct yaml *node);
 /* A list, or a map with `value`: anything but a number. */
 bool is_array(const struct yaml *node);
-/* [[1, 2], [3, 4]]; {value: that or a number, dtype: int8}; or, as array_text writes it, {value: hexadecimal digits, dtype:
-   int8, shape: [2, 2]}. Without a dtype whole numbers are int32, others float32; float64 is float32, as data are. The
-   elements are in `arena`. */
+/* [[1, 2], [3, 4]]; {value: that or a number, dtype: int8}; or, as array_text writes it, {value: hexadecimal digits,
+   dtype: int8, shape: [2, 2]}. Without a dtype whole numbers are int32, others float32; float64 is float32, as data
+   are. The elements are in `arena`. */
 plim_status array_read(struct array *out, struct arena *arena, const char *job, const struct yaml *node,
                        plim_error *error);
 /* The bytes of the elements as hexadecimal digits; NULL: no room. */

@@ -1,5 +1,5 @@
-/* activation_bits.c - saves 1 or 2 bits per element instead of the activation (activation_bits.h): the segment of a piecewise-linear
-   activation (ReLU, leaky ReLU, ReLU6) that x falls in; the gradient needs no more. */
+/* activation_bits.c - saves 1 or 2 bits per element instead of the activation (activation_bits.h): the segment of a
+   piecewise-linear activation (ReLU, leaky ReLU, ReLU6) that x falls in; the gradient needs no more. */
 #include "ops/elementwise/activation_bits.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* activation_bits.h - packed integers of 1, 2 or 4 bits that the forward pass saves for the backward pass: the segment of a
-   piecewise-linear activation, the position of the maximum in a pooling window.
+/* activation_bits.h - packed integers of 1, 2 or 4 bits that the forward pass saves for the backward pass: the segment
+   of a piecewise-linear activation, the position of the maximum in a pooling window.
 
    A row (a sample) begins at a byte boundary, so slices never share a byte: element i of a row lies in byte
    i * bits / 8, from bit i * bits % 8 upwards. The unused bits of the last byte are 0.

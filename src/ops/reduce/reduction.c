@@ -141,7 +141,8 @@ static plim_status gradient_infer(struct graph *graph, struct node *node, plim_e
     return output_like(graph, node, 0, x);
 }
 
-/* reduce_KIND and its gradient, which reads dy, x and, where `y` is 1, y: KIND_one and KIND_back_one of each element. */
+/* reduce_KIND and its gradient, which reads dy, x and, where `y` is 1, y: KIND_one and KIND_back_one of each
+   element. */
 #define REDUCTION(kind, y)                                                                                             \
     static void reduce_##kind##_reference(const struct call *call)                                                     \
     {                                                                                                                  \

@@ -118,14 +118,14 @@ struct map_row; /* pipeline/maps/map_functions.h */
 struct map_function {
     const char *name;
     int kind; /* which one it is, of several functions that share their code */
-    /* Makes what the options own (tables, programs), once, in the dataset's own copy of them, before infer; what it takes
-       is of the dataset (tag pipeline), and options_release gives it back, whatever of it was made. Pointers that the
-       options were given need not live any longer than this, unless said. May be NULL. */
+    /* Makes what the options own (tables, programs), once, in the dataset's own copy of them, before infer; what it
+       takes is of the dataset (tag pipeline), and options_release gives it back, whatever of it was made. Pointers that
+       the options were given need not live any longer than this, unless said. May be NULL. */
     plim_status (*options_make)(void *options, struct budget *budget, const struct spec *from, plim_error *error);
     /* Where options hold addresses: a number that stands for what they say (pipeline_digest.h). May be NULL. */
     int64_t (*options_number)(const void *options);
-    /* Adds what the options have read from files (a vocabulary), so that other content under the same name is noticed. May
-       be NULL. */
+    /* Adds what the options have read from files (a vocabulary), so that other content under the same name is noticed.
+       May be NULL. */
     void (*options_content)(struct sha256 *sha, const void *options);
     /* Changes the spec; refuses what it cannot do. A column that keeps its type and shape is worked on in place
        (to[c] == from[c]); one that is moved takes its `origin` along; a new one, or one of other bytes but the same
@@ -140,15 +140,16 @@ struct map_function {
     /* from[c], to[c]: rows of `count` elements by column, in the two specs. index: source indices;
        random ones are functions of (seed, epoch, index) only. A full buffer: map_full(). */
     plim_status (*run)(const struct map_call *call, plim_error *error);
-    /* Instead of run, for a function that changes one column: called for each row. Neither of them: the spec is all that
-       changes. */
+    /* Instead of run, for a function that changes one column: called for each row. Neither of them: the spec is all
+       that changes. */
     plim_status (*run_row)(const struct map_row *row, plim_error *error);
     size_t options_bytes;
-    /* Functions that make values (strings, cells), or need the buffer to work in: what the largest element is expected to
-       take of it. Such a function is called for one element at a time. NULL, or 0 for these columns: it needs none. */
+    /* Functions that make values (strings, cells), or need the buffer to work in: what the largest element is expected
+       to take of it. Such a function is called for one element at a time. NULL, or 0 for these columns: it needs
+       none. */
     uint64_t (*value_bytes)(const struct spec *from, const struct spec *to, const void *options);
-    /* What a worker keeps between calls (decoders, tables in use), in the flow's own block, zeroed; state_start may take
-       state_cost more from the budget (tag pipeline). All may be NULL but in pairs. */
+    /* What a worker keeps between calls (decoders, tables in use), in the flow's own block, zeroed; state_start may
+       take state_cost more from the budget (tag pipeline). All may be NULL but in pairs. */
     uint64_t (*state_bytes)(const struct spec *from, const struct spec *to, const void *options);
     uint64_t (*state_cost)(const struct spec *from, const struct spec *to, const void *options);
     plim_status (*state_start)(void *state, struct budget *budget, const struct spec *from, const struct spec *to,
@@ -160,8 +161,8 @@ struct map_function {
     /* Whether it may change a column's first extent where the spec does not tell (-1 before and after): elements that
        were batches are none any more. NULL: it never does. */
     bool (*changes_rows)(const struct spec *from, const void *options);
-    /* For job files: options (zeroed) from what stands behind the function's name; the column is set by the caller. value
-       is NULL where nothing stands there, which only `bare` ones allow. NULL: the column is all there is. */
+    /* For job files: options (zeroed) from what stands behind the function's name; the column is set by the caller.
+       value is NULL where nothing stands there, which only `bare` ones allow. NULL: the column is all there is. */
     bool bare;
     plim_status (*read)(void *options, const struct map_function *self, const char *job, const struct yaml *value,
                         plim_error *error);
@@ -285,9 +286,9 @@ struct dataset *dataset_failed(struct budget *budget, const plim_error *error);
 
 enum expectation { EXPECT_NUMBERS, EXPECT_CLASSES, EXPECT_IDS };
 /* From now on a batch of this dataset is refused (BAD_DATA, naming the element) when this column holds anything but
-   whole numbers from 0 to below - 1 (classes of a loss, ids of an embedding); EXPECT_NUMBERS: anything but numbers. For the
-   dataset that iterators are opened on, before they are; stages put around it do not inherit it. Of several rules of a
-   column the last holds. */
+   whole numbers from 0 to below - 1 (classes of a loss, ids of an embedding); EXPECT_NUMBERS: anything but numbers. For
+   the dataset that iterators are opened on, before they are; stages put around it do not inherit it. Of several rules
+   of a column the last holds. */
 plim_status dataset_expect(struct dataset *dataset, int column, enum expectation kind, int64_t below,
                            plim_error *error);
 
@@ -328,8 +329,8 @@ bool grant_shrink(struct grant *grant, struct grant least);
 /* The most that is of use and fits: caches go last, after all that only reads ahead. */
 typedef bool grant_fits(void *context, struct grant grant);
 struct grant grant_choose(const struct dataset *dataset, int data_threads, grant_fits *fits, void *context);
-/* What an iterator will take, by tag (batches, pipeline, formats, stacks), and on disk for unpacked sources and caches in
-   files, as far as that is known: added to by_tag and *scratch_bytes (may be NULL). */
+/* What an iterator will take, by tag (batches, pipeline, formats, stacks), and on disk for unpacked sources and caches
+   in files, as far as that is known: added to by_tag and *scratch_bytes (may be NULL). */
 void dataset_cost(uint64_t by_tag[TAG_COUNT], uint64_t *scratch_bytes, const struct dataset *dataset,
                   struct grant grant);
 
@@ -384,7 +385,8 @@ void iterator_figures(struct iterator_figures *out, const struct iterator *itera
 /* How many threads, of `most`, are wanted after so many of these batches were ready when they were asked for: fewer
    when all were, more when many were not. Which of them fills a batch never changes it. */
 int threads_wanted(int now, int most, uint64_t ready, uint64_t batches);
-/* Of an iterator with a timed grant, once or more a stage (each worker has its own): nanoseconds, and elements given. */
+/* Of an iterator with a timed grant, once or more a stage (each worker has its own): nanoseconds, and elements
+   given. */
 typedef void iterator_visit(void *context, const struct dataset *node, uint64_t busy_ns, uint64_t elements);
 void iterator_times_each(iterator_visit *visit, void *context, struct iterator *iterator);
 

@@ -48,8 +48,8 @@ void flow_place(struct flow *flow, uint64_t epoch, int64_t first, int64_t count)
    next pull; *kept: it does. Where it does not fit the flow's buffer, finish before the head goes on. */
 plim_status flow_take(int64_t *got, bool *kept, struct flow *flow, struct stream *head,
                       const struct flow_target *target, int64_t most, bool keep, plim_error *error);
-/* Passes over up to `count` elements of the head without running anything; rows of the target, which has `rows` of them,
-   are overwritten. */
+/* Passes over up to `count` elements of the head without running anything; rows of the target, which has `rows` of
+   them, are overwritten. */
 plim_status flow_skip(int64_t *passed, struct flow *flow, struct stream *head, const struct flow_target *target,
                       int64_t rows, int64_t count, plim_error *error);
 /* The `count` elements placed or taken, through all maps to their target. Values of the result lie in the

@@ -82,8 +82,8 @@ struct stage {
     void (*release)(const struct dataset *dataset);
     /* Of how many parts of its input, dealt out in turn, this is which; NULL: it is all of it. */
     void (*shards)(int64_t *count, int64_t *index, const struct dataset *dataset);
-    /* Wraps *dataset from an entry of a job file. NULL: the value is a whole number, at least `least`, and -1 where there
-       is none. */
+    /* Wraps *dataset from an entry of a job file. NULL: the value is a whole number, at least `least`, and -1 where
+       there is none. */
     plim_status (*read)(struct dataset **dataset, const struct stage_entry *entry, plim_error *error);
     int64_t least;
 };

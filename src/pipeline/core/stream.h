@@ -31,9 +31,9 @@ struct stream_type {
     plim_status (*rewind)(struct stream *stream, uint64_t epoch, plim_error *error);
     /* Writes the next 1..most elements (most <= to->capacity) into `to`, from row 0 on, and sets count, index and
        epoch. At the end of the epoch there are none, and every further pull returns none. The strings and cells lie in
-       to->values, which the caller has emptied, or in memory of the stream that is valid until its next call. An element
-       that does not fit into an empty buffer is an error (stream_too_large). After PLIM_BAD_DATA the bad element counts
-       as delivered: the next pull continues after it. */
+       to->values, which the caller has emptied, or in memory of the stream that is valid until its next call. An
+       element that does not fit into an empty buffer is an error (stream_too_large). After PLIM_BAD_DATA the bad
+       element counts as delivered: the next pull continues after it. */
     plim_status (*pull)(struct stream *stream, struct chunk *to, int64_t most, plim_error *error);
     /* Instead of pull(), for stages that leave elements out: those of the input are in `to`, at most FLOW_ROWS of them.
        Moves the ones to keep to the front and sets count. */

@@ -1,4 +1,5 @@
-/* source_key.h - the sources of a job file's data: a key (`npy:`), a file (key_NAME.c) and a line in sources.def each. */
+/* source_key.h - the sources of a job file's data: a key (`npy:`), a file (key_NAME.c) and a line in sources.def
+   each. */
 #ifndef PIPELINE_KEYS_SOURCE_KEY_H
 #define PIPELINE_KEYS_SOURCE_KEY_H
 

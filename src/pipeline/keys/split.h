@@ -1,4 +1,5 @@
-/* split.h - a split of a job file's data (`train:`, or one inside another): a source, then the stages of `pipeline:`. */
+/* split.h - a split of a job file's data (`train:`, or one inside another): a source, then the stages of
+   `pipeline:`. */
 #ifndef PIPELINE_KEYS_SPLIT_H
 #define PIPELINE_KEYS_SPLIT_H
 

@@ -3,7 +3,8 @@
    select: [image, age]                these alone, in this order
    rename: {old: new}
    inputs: [image]                     what the model is fed, and
-   label: kind                         what the loss gets: behind them; of several outputs a list, or {output: column} */
+   label: kind                         what the loss gets: behind them; of several outputs a list, or {output:
+   column} */
 #include <stdio.h>
 #include <string.h>
 

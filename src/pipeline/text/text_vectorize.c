@@ -1,7 +1,7 @@
 /* text_vectorize.c - a text into the numbers of its tokens.
 
-   The text is first written anew into the buffer: standardised, its tokens with one blank between them. An n-gram is then
-   a piece of it, blanks included, as Keras joins them; nothing more is copied. */
+   The text is first written anew into the buffer: standardised, its tokens with one blank between them. An n-gram is
+   then a piece of it, blanks included, as Keras joins them; nothing more is copied. */
 #include "pipeline/text/text_vectorize.h"
 
 #include <string.h>

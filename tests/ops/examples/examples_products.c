@@ -137,8 +137,8 @@ struct tensor *matmul_weight_gradient_example(struct graph *graph, int variant, 
 /* ---- convolution_ops ------------------------------------------------------- */
 
 /* Extents follow the family's axes. out of depthwise: its multiplier. Sizes that leave a rest under the stride,
-   padding on one side only and more than the kernel, gaps, groups, kernels of 1, channels about a vector's, and one and a
-   half. */
+   padding on one side only and more than the kernel, gaps, groups, kernels of 1, channels about a vector's, and one and
+   a half. */
 struct conv_case {
     const struct op *forward;
     int64_t x[MOST_SPACE], in, k[MOST_SPACE], out, groups;

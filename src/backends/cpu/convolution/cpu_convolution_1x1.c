@@ -1,5 +1,5 @@
-/* cpu_convolution_1x1.c - 1x1 convolutions (1-D to 3-D) as GEMMs over pixels, where they have many channels, a stride or one and
-   a half vectors of channels:
+/* cpu_convolution_1x1.c - 1x1 convolutions (1-D to 3-D) as GEMMs over pixels, where they have many channels, a stride
+   or one and a half vectors of channels:
 
      forward          y[pixels, out]  = x[pixels, in] . k[in, out]
      gradient of x    dx[pixels, in]  = dy[pixels, out] . k^T[out, in]; the bias, or 0, where the stride skips pixels

@@ -1,5 +1,5 @@
-/* cpu_convolution_weights_lines.c - gradients of the kernels of convolutions over few channels (images), line by line of the
-   kernel:
+/* cpu_convolution_weights_lines.c - gradients of the kernels of convolutions over few channels (images), line by line
+   of the kernel:
 
      dk[line, taps x in, out] += x^T . dy
 

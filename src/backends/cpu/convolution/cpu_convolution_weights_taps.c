@@ -1,4 +1,5 @@
-/* cpu_convolution_weights_taps.c - gradients of the kernels of convolutions over small images of many channels, tap by tap:
+/* cpu_convolution_weights_taps.c - gradients of the kernels of convolutions over small images of many channels, tap by
+   tap:
 
      dk[tap, in, out] += x^T . dy
 

@@ -1,5 +1,5 @@
-/* cpu_activation_bits.c - pieces of lines that bend, as bits: comparisons give them, and gradients choose by them, sixteen
-   elements at a time.
+/* cpu_activation_bits.c - pieces of lines that bend, as bits: comparisons give them, and gradients choose by them,
+   sixteen elements at a time.
 
    A relu's small floats are compared and chosen as whole numbers where they lie; others pass through f32. */
 #include "backends/cpu/elementwise/cpu_activation_bits.h"

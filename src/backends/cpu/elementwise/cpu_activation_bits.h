@@ -1,5 +1,5 @@
-/* cpu_activation_bits.h - whole numbers of 1, 2 or 4 bits (ops/elementwise/activation_bits.h) from bytes and to bytes: eight at a time in a word,
-   several words in a vector. */
+/* cpu_activation_bits.h - whole numbers of 1, 2 or 4 bits (ops/elementwise/activation_bits.h) from bytes and to bytes:
+   eight at a time in a word, several words in a vector. */
 #ifndef CPU_ACTIVATION_BITS_H
 #define CPU_ACTIVATION_BITS_H
 

@@ -1,7 +1,7 @@
 /* layer_attention_plain.c - Attention and AdditiveAttention: one head without projections.
 
-   Scores that are products never exist as a whole (ops/attention/attention.h). Those that are sums over tanh(query + key) are
-   made of ops that are there, for all pairs of steps at once, a sample at a time. */
+   Scores that are products never exist as a whole (ops/attention/attention.h). Those that are sums over tanh(query +
+   key) are made of ops that are there, for all pairs of steps at once, a sample at a time. */
 #include "model/layers/attention/layer_attention.h"
 #include "ops/ops.h"
 

@@ -1,5 +1,6 @@
 /* layer_dropout.c - layers that act in training only: Dropout, SpatialDropout1D to 3D, GaussianNoise,
-   GaussianDropout, AlphaDropout, and StochasticDepth, which Keras's ConvNeXt brings along. What they draw is a function of the job's seed, the layer's name and the step. */
+   GaussianDropout, AlphaDropout, and StochasticDepth, which Keras's ConvNeXt brings along. What they draw is a function
+   of the job's seed, the layer's name and the step. */
 #include <math.h>
 #include <string.h>
 

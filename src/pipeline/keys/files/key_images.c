@@ -83,7 +83,8 @@ static plim_status read_keys(struct images_options *options, const char **patter
     return read_patterns(patterns, &options->pattern_count, reader, keys.files, error);
 }
 
-/* `images: photos`, `images: {folder: photos, class_names: [cat, dog]}`, `images: {files: [a.jpg, b.jpg]}` or a pattern. */
+/* `images: photos`, `images: {folder: photos, class_names: [cat, dog]}`, `images: {files: [a.jpg, b.jpg]}` or a
+   pattern. */
 static plim_status open_images(struct dataset **out, struct data_reader *reader, const struct yaml *yaml,
                                plim_error *error)
 {

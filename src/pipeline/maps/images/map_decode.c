@@ -1,7 +1,7 @@
 /* map_decode.c - encoded images into pixels: decode_jpeg and its kin.
 
-   The value buffer holds the pixels, and behind them, while one is decoded, what the decoder works with: one size, that of
-   largest_element, bounds both. */
+   The value buffer holds the pixels, and behind them, while one is decoded, what the decoder works with: one size, that
+   of largest_element, bounds both. */
 #include <string.h>
 
 #include "base/numbers/checked.h"

@@ -18,8 +18,8 @@ struct stacking {
     bool drop_remainder;
     struct column_padding padding[MOST_COLUMNS];
 };
-/* The facts of a stage whose elements are stacks of at most `largest` samples (`whole`: always as many), and which keeps
-   `kept` of its input's elements. Its options begin with a struct stacking. */
+/* The facts of a stage whose elements are stacks of at most `largest` samples (`whole`: always as many), and which
+   keeps `kept` of its input's elements. Its options begin with a struct stacking. */
 plim_status stacking_build(struct dataset *dataset, int64_t kept, int64_t largest, bool whole, plim_error *error);
 /* Bytes of the values of what such a stage keeps. */
 uint64_t stacking_value_bytes(const struct dataset *dataset);

@@ -1,4 +1,5 @@
-/* cache_file.c - elements kept in a file (formats/records/snapshot.h) while the first epoch goes by; a later run finds them.
+/* cache_file.c - elements kept in a file (formats/records/snapshot.h) while the first epoch goes by; a later run finds
+   them.
 
    1. A file that is there is taken when it was made by the same stages with the same seed, and when the first elements
       of the input are still those in it; else it is made anew. One that is no snapshot is never overwritten.
