@@ -5,6 +5,7 @@
 
 #include "base/numbers/count.h"
 #include "base/numbers/digest.h"
+#include "base/text/text.h"
 #include "formats/weights/safetensors.h"
 
 /* A file of a header and data. Returns its size. */
@@ -160,17 +161,83 @@ static void bombs(void **state)
     assert_true(budget_usage(budget).peak < 65536);
     end_budget(budget);
     unlink(path);
-    /* 100,000 tensors of no bytes: the table would be larger than the file. */
-    enum { COUNT = 100000, EACH = 64 };
-    char *header = malloc(COUNT * EACH), *at = header;
-    uint8_t *file = malloc(COUNT * EACH + 8);
-    at += sprintf(at, "{");
-    for (int i = 0; i < COUNT; i++)
-        at += sprintf(at, "%s\"%d\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}", i ? "," : "", i);
+}
+
+/* A header of notes and of `many` entries alike but for their names. */
+static const char *write_entries(size_t *bytes, const char *first, const char *entry, int many)
+{
+    size_t room = strlen(first) + (size_t)many * (strlen(entry) + 16) + 16;
+    char *header = malloc(room), *at = header;
+    uint8_t *file = malloc(room + 8);
+    assert_true(header && file);
+    at += sprintf(at, "{%s", first);
+    for (int i = 0; i < many; i++)
+        at += sprintf(at, "%s\"%d\":%s", i || *first ? "," : "", i, entry);
     sprintf(at, "}");
-    assert_int_equal(try_damaged(try_open, file, make_file(file, header, NULL, 0)), PLIM_BAD_DATA);
+    *bytes = make_file(file, header, NULL, 0);
+    const char *path = write_file("many", file, *bytes);
     free(header);
     free(file);
+    return path;
+}
+
+static plim_status open_within(uint64_t limit, const char *path, uint64_t *peak, plim_error *error)
+{
+    struct budget *budget;
+    *error = (plim_error){0};
+    assert_int_equal(budget_make(&budget, limit, NULL), PLIM_OK);
+    plim_status status = try_open(budget, path, error);
+    *peak = budget_usage(budget).peak;
+    end_budget(budget);
+    return status;
+}
+
+#define EMPTY "{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}"
+
+/* Many tensors of no bytes are a good file: the header pays for them. The budget that is asked for does. */
+static void many_tensors(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *first, *entry, *words;
+        int many;
+    } files[] = {
+        {"", EMPTY, "its 100,000 tensors take", 100000},
+        {"\"__metadata__\":{\"a\":\"b\"}", EMPTY, "its 2,000 tensors take", 2000},
+        {"\"\\u005f_metadata__\":{\"a\":\"b\",\"c\":\"d\"}", EMPTY, "its 400 tensors take", 400},
+    };
+    for (size_t i = 0; i < COUNT(files); i++) {
+        size_t bytes;
+        const char *path = write_entries(&bytes, files[i].first, files[i].entry, files[i].many);
+        uint64_t peak, asked;
+        plim_error error;
+        char number[8], unit[4], figure[16];
+        assert_int_equal(open_within(10000, path, &peak, &error), PLIM_OVER_BUDGET);
+        assert_non_null(strstr(error.message, files[i].words));
+        assert_int_equal(sscanf(error.hint, "it needs a budget of %7s %3s", number, unit), 2);
+        snprintf(figure, sizeof figure, "%s%s", number, unit);
+        assert_true(text_parse_size(&asked, figure));
+        assert_int_equal(open_within(asked, path, &peak, &error), PLIM_OK);
+        assert_true(peak <= 4 * bytes + SLACK_BYTES);
+        unlink(path);
+    }
+}
+
+/* Entries that lack what an entry has take no more than the bytes present pay for, and the verdict is the same at every
+   budget. */
+static void tiny_entries(void **state)
+{
+    (void)state;
+    size_t bytes;
+    const char *path = write_entries(&bytes, "", "{}", 200000);
+    for (uint64_t limit = (uint64_t)64 << 10; limit <= (uint64_t)256 << 20; limit *= 4) {
+        uint64_t peak;
+        plim_error error;
+        assert_int_equal(open_within(limit, path, &peak, &error), PLIM_BAD_DATA);
+        assert_non_null(strstr(error.message, "200000 tensors and 0 notes cannot be described in a header of"));
+        assert_true(peak <= SLACK_BYTES);
+    }
+    unlink(path);
 }
 
 /* ---- writing -------------------------------------------------------------- */
@@ -349,9 +416,10 @@ static void faults_while_reading(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads),   cmocka_unit_test(damaged_files),        cmocka_unit_test(lying_files),
-        cmocka_unit_test(bombs),   cmocka_unit_test(round_trip),           cmocka_unit_test(nothing_declared),
-        cmocka_unit_test(misused), cmocka_unit_test(faults_while_writing), cmocka_unit_test(faults_while_reading),
+        cmocka_unit_test(reads),        cmocka_unit_test(damaged_files),        cmocka_unit_test(lying_files),
+        cmocka_unit_test(bombs),        cmocka_unit_test(round_trip),           cmocka_unit_test(nothing_declared),
+        cmocka_unit_test(misused),      cmocka_unit_test(faults_while_writing), cmocka_unit_test(faults_while_reading),
+        cmocka_unit_test(many_tensors), cmocka_unit_test(tiny_entries),
     };
     return cmocka_run_group_tests_name("safetensors", tests, make_folder, remove_folder);
 }

@@ -129,7 +129,7 @@ static void json_slides(void **state)
     struct json_file json;
     struct json_reader reader;
     struct json_token want, token;
-    struct json_count count;
+    struct json_count count = {0};
     uint64_t values = 0;
     assert_int_equal(file_load(&loaded, budget, TAG_FORMATS, path, (size_t)1 << 30, NULL), PLIM_OK);
     assert_true(loaded.bytes > 5 * FILE_WINDOW_BYTES);
@@ -262,7 +262,7 @@ static void headers_are_refused(void **state)
     assert_int_equal(fwrite(&(uint64_t){(uint64_t)found.st_size - 8}, 8, 1, patch), 1);
     assert_int_equal(fclose(patch), 0);
     plim_status status = safetensors_open(&file, budget, path, &error);
-    check_refusal(budget, status, &error, path, "its 30,001 tensors take 4.");
+    check_refusal(budget, status, &error, path, "its 30,000 tensors take 4.");
 }
 
 /* More files than there is room for: all are counted, and told. */

@@ -18,6 +18,15 @@ plim_status budget_need_first(struct budget *budget, uint64_t bytes, const char 
     return where ? error_at(error, PLIM_OVER_BUDGET, where) : PLIM_OVER_BUDGET;
 }
 
+/* What text_size prints of it, to a tenth of a unit, is no less than `bytes`. */
+static uint64_t printed_up(uint64_t bytes)
+{
+    uint64_t unit = 1;
+    while (bytes / unit >= 1024)
+        unit *= 1024;
+    return unit == 1 ? bytes : add_most(bytes, unit / 20 + 1);
+}
+
 plim_status budget_need(struct budget *budget, uint64_t bytes, const char *where, uint64_t count, const char *what,
                         plim_error *error)
 {
@@ -25,7 +34,7 @@ plim_status budget_need(struct budget *budget, uint64_t bytes, const char *where
     char needed_text[16];
     if (bytes <= room)
         return PLIM_OK;
-    text_size(needed_text, add_most(budget_usage(budget).limit - room, bytes));
+    text_size(needed_text, printed_up(add_most(budget_usage(budget).limit - room, bytes)));
     plim_status status = budget_need_first(budget, bytes, where, count, what, error);
     return hint(error, status, "it needs a budget of %s or more", needed_text);
 }

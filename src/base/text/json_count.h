@@ -7,15 +7,18 @@
 
 struct json_count {
     uint64_t values;        /* at most so many: objects, arrays and scalars */
-    uint64_t objects_in;    /* objects that are values of the outermost one */
-    uint64_t keys_in_those; /* their keys */
+    const char *name;       /* of at most 21 bytes: an object of the outermost one; NULL: none is looked for */
+    uint64_t objects;       /* those of the outermost one that have another name */
+    uint64_t keys_of_named; /* keys of those that have the name */
+    char key[128];    /* the newest string of the outermost object, as it is written: 6 bytes a character at most */
+    size_t key_bytes; /* > sizeof key: longer */
     int depth;
-    bool in_string, escaped;
+    bool named, in_string, escaped;
 };
 
-/* Zeroed at first. */
+/* Zeroed at first, but for the name. */
 void json_count_add(struct json_count *count, const char *data, size_t bytes);
-/* Bytes [from, from + bytes) of a file. */
+/* The same for bytes [from, from + bytes) of a file. */
 plim_status json_count_file(struct json_count *out, struct file *file, uint64_t from, uint64_t bytes,
                             plim_error *error);
 

@@ -2,8 +2,8 @@
 
    The header is read whole and stays: names and notes are its own bytes, made
    into strings in place. Invariants after opening: 1. entries tile the data with no hole,
-   no overlap and nothing behind; 2. names are unique; 3. header and tables
-   together are no larger than the file and TABLE_SLACK_BYTES. */
+   no overlap and nothing behind; 2. names are unique; 3. tables are at most
+   TABLE_RATIO times as large as the header, and TABLE_SLACK_BYTES. */
 #include "formats/weights/safetensors.h"
 
 #include <string.h>
@@ -18,13 +18,22 @@
 #include "formats/files/cursor.h"
 #include "formats/files/heapsort.h"
 
-#define TABLE_SLACK_BYTES   ((uint64_t)512 * 1024)
+#define TABLE_SLACK_BYTES   ((uint64_t)512 * 1024) /* small headers are refused with what is wrong in them */
+#define TABLE_RATIO         3
 #define DIGEST_BUFFER_BYTES 16384
-#define COUNTED_BYTES       ((uint64_t)64 * 1024) /* of a header; a smaller one is not worth another look */
+#define NOTES               "__metadata__"
+
+/* The shortest that a header says of a tensor and of a note. The first has no comma, and the braces around all. */
+#define LEAST_ENTRY "\"\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,0]},"
+#define LEAST_NOTE  "\"\":\"\","
 
 struct note {
     const char *key, *value;
 };
+
+#define ENTRY_BYTES (sizeof(struct safetensors_entry) + sizeof(uint32_t))
+_Static_assert(ENTRY_BYTES <= TABLE_RATIO * (sizeof LEAST_ENTRY - 1), "a whole entry pays for its place in the tables");
+_Static_assert(sizeof(struct note) <= TABLE_RATIO * (sizeof LEAST_NOTE - 1), "a note pays for its place");
 
 struct safetensors {
     struct budget *budget;
@@ -68,7 +77,7 @@ static plim_status next_is(enum json_kind kind, const char *what, struct json_to
 
 static bool is_notes(const struct json_token *token)
 {
-    return json_is(token->key, token->key_bytes, "__metadata__");
+    return json_is(token->key, token->key_bytes, NOTES);
 }
 
 /* ---- first pass: how many ---------------------------------------------- */
@@ -320,34 +329,34 @@ static plim_status check_names(struct safetensors *file, plim_error *error)
 
 static plim_status take_tables(struct safetensors *file, plim_error *error)
 {
-    uint64_t bytes = (uint64_t)file->count * (sizeof file->entry[0] + sizeof file->order[0]) +
-                     (uint64_t)file->note_count * sizeof file->note[0];
-    if (bytes > file->file_bytes - file->header_bytes + TABLE_SLACK_BYTES)
-        return fail_byte(error, PLIM_BAD_DATA, file_path(file->file), 8,
-                         "%u tensors and %u notes are more than a file of %llu bytes pays for", file->count,
-                         file->note_count, (unsigned long long)file->file_bytes);
     file->entry = budget_take_array(file->budget, TAG_FORMATS, file->count, sizeof file->entry[0]);
     file->order = budget_take_array(file->budget, TAG_FORMATS, file->count, sizeof file->order[0]);
     file->note = budget_take_array(file->budget, TAG_FORMATS, file->note_count, sizeof file->note[0]);
     if (!file->entry || !file->order || !file->note)
-        return budget_refused(file->budget, TAG_FORMATS, bytes, error);
+        return budget_refused(file->budget, TAG_FORMATS,
+                              (uint64_t)file->count * ENTRY_BYTES + (uint64_t)file->note_count * sizeof file->note[0],
+                              error);
     return PLIM_OK;
 }
 
 /* ---- opening and reading ------------------------------------------------- */
 
-/* What header and tables will take, counted before the header is read: entries are the objects in the outermost one,
-   what is more than their three keys are notes. */
+/* What header and tables will take, counted before the header is read. One that cannot be good is refused whatever the
+   budget is, so that no budget is asked for that would not do. */
 static plim_status check_room(struct safetensors *file, uint64_t header_bytes, plim_error *error)
 {
-    struct json_count count;
-    if (header_bytes <= COUNTED_BYTES)
-        return PLIM_OK;
+    struct json_count count = {.name = NOTES};
+    const char *path = file_path(file->file);
     TRY(json_count_file(&count, file->file, 8, header_bytes, error));
-    uint64_t keys = 3 * count.objects_in, notes = count.keys_in_those > keys ? count.keys_in_those - keys : 0;
-    uint64_t tables = count.objects_in * (sizeof file->entry[0] + sizeof file->order[0]) + notes * sizeof file->note[0];
-    return budget_need(file->budget, budget_charge(header_bytes) + tables, file_path(file->file), count.objects_in,
-                       "tensors", error);
+    uint64_t tensors = count.objects, notes = count.keys_of_named, note_bytes = notes * sizeof file->note[0];
+    if (tensors * ENTRY_BYTES + note_bytes > TABLE_RATIO * header_bytes + TABLE_SLACK_BYTES)
+        return fail_byte(error, PLIM_BAD_DATA, path, 8,
+                         "%llu tensors and %llu notes cannot be described in a header of %llu bytes",
+                         (unsigned long long)tensors, (unsigned long long)notes, (unsigned long long)header_bytes);
+    uint64_t bytes = budget_charge(header_bytes) + budget_charge(tensors * sizeof file->entry[0]) +
+                     budget_charge(tensors * sizeof file->order[0]) + budget_charge(note_bytes);
+    return budget_need(file->budget, bytes, path, tensors > notes ? tensors : notes,
+                       tensors > notes ? "tensors" : "notes", error);
 }
 
 static plim_status read_header(struct safetensors *file, plim_error *error)
