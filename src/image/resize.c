@@ -179,17 +179,19 @@ static bool by_spans(float *out, const uint8_t *in, const struct resize *resize,
 
 static bool side_fits(int64_t side)
 {
-    return side >= 1 && side <= MOST_SIDE;
+    return side == -1 || (side >= 1 && side <= MOST_SIDE);
+}
+
+bool picture_fits(const struct picture *picture)
+{
+    int64_t width = picture->width < 0 ? 1 : picture->width, channels = picture->channels;
+    return side_fits(picture->height) && side_fits(picture->width) &&
+           (channels == -1 || (channels >= 1 && channels <= INT32_MAX / width));
 }
 
 static plim_status check_picture(const struct picture *picture, plim_error *error)
 {
-    uint64_t bytes;
-    struct shape shape = shape_of(3, (int64_t[]){picture->height, picture->width, picture->channels});
-    if (picture->type != TYPE_U8 && picture->type != TYPE_F32)
-        return fail(error, PLIM_UNSUPPORTED, "pictures are uint8 or float32, not %s", type_name(picture->type));
-    if (!side_fits(picture->height) || !side_fits(picture->width) || picture->channels < 1 ||
-        !shape_bytes(&bytes, &shape, TYPE_F32) || picture->width * picture->channels > INT32_MAX)
+    if (picture->height < 0 || picture->width < 0 || picture->channels < 0 || !picture_fits(picture))
         return fail(error, PLIM_BAD_DATA,
                     "a picture of %lld x %lld pixels of %lld channels cannot be resized or cropped",
                     (long long)picture->height, (long long)picture->width, (long long)picture->channels);
@@ -206,6 +208,8 @@ plim_status resize_scratch(uint64_t *bytes, const struct resize *resize, plim_er
 {
     const struct picture *from = &resize->from;
     struct picture to = {TYPE_F32, resize->to_height, resize->to_width, from->channels};
+    if (from->type != TYPE_U8 && from->type != TYPE_F32)
+        return fail(error, PLIM_UNSUPPORTED, "pictures are uint8 or float32, not %s", type_name(from->type));
     TRY(check_picture(from, error));
     TRY(check_picture(&to, error));
     if (uses_spans(resize))

@@ -1,6 +1,6 @@
 /* resize.h - pictures of other sizes: tf.image.resize, crops and padding.
 
-   Pictures are (height, width, channels), uint8 or float32. Pixel centres are at halves; nothing is kept between
+   Pictures are (height, width, channels), uint8 or float32; of any type of numbers where pixels are only moved. Pixel centres are at halves; nothing is kept between
    calls, and the same input gives the same bits on every machine. */
 #ifndef IMAGE_RESIZE_H
 #define IMAGE_RESIZE_H
@@ -10,9 +10,12 @@
 #include "graph/tensor.h"
 
 struct picture {
-    enum type type; /* TYPE_U8 or TYPE_F32 */
+    enum type type;
     int64_t height, width, channels;
 };
+
+/* Sizes that resize and crop take; -1: not known, and fits. */
+bool picture_fits(const struct picture *picture);
 
 enum resize_method { RESIZE_BILINEAR, RESIZE_NEAREST, RESIZE_BICUBIC, RESIZE_AREA, RESIZE_METHODS };
 extern const char *const resize_method_names[RESIZE_METHODS];

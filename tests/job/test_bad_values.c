@@ -130,6 +130,47 @@ static void of_data(void **state)
     }
 }
 
+static const struct {
+    const char *shape, *map;
+    plim_status status;
+    const char *words;
+} images[] = {
+    {"[4, 4, 2]", "crop: [3, 3, 1, 1]", PLIM_OK, ""},
+    {"[4, 4, 2]", "crop: [5, 0, 1, 1]", PLIM_BAD_JOB,
+     "crop: 1 x 1 pixels at (5, 0) are not inside column 'x', which is (4, 4, 2)"},
+    {"[4, 4, 2]", "crop: [0, 2, 1, 3]", PLIM_BAD_JOB, "1 x 3 pixels at (0, 2) are not inside"},
+    {"[4, 4, 2]", "crop: [9223372036854775807, 0, 9223372036854775807, 1]", PLIM_BAD_JOB, "are not inside"},
+    {"[4, 4, 2]", "center_crop: [4, 4]", PLIM_OK, ""},
+    {"[4, 4, 2]", "center_crop: [5, 1]", PLIM_BAD_JOB, "center_crop: 5 x 1 pixels are not inside column 'x'"},
+    {"[4, 4, 2]", "random_crop: [1, 5]", PLIM_BAD_JOB, "random_crop: 1 x 5 pixels are not inside column 'x'"},
+    {"[4, 4, 2]", "resize: [3, 3], random_crop: [4, 2]", PLIM_BAD_JOB, "which is (3, 3, 2)"},
+    {"[4, 4, 2]", "resize_with_crop_or_pad: [5, 1]", PLIM_OK, ""},
+    {"[4, 4, 2]", "resize_with_crop_or_pad: [16777217, 1]", PLIM_BAD_JOB, "cannot be resized or cropped"},
+    {"[4, 4, 2]", "resize: [1, 16777217]", PLIM_BAD_JOB, "cannot be resized or cropped"},
+    {"[1, 16777217, 1]", "resize: [1, 1]", PLIM_BAD_JOB, "cannot be resized or cropped"},
+    {"[1, 16777217, 1]", "center_crop: [1, 1]", PLIM_BAD_JOB, "cannot be resized or cropped"},
+    {"[4, 4, 2]", "cast: int32, crop: [1, 1, 2, 2], cast: float32", PLIM_OK, ""}, /* pixels of any type are moved */
+};
+
+/* Sizes that are known beforehand are checked when the stage is read, and the place of the function is told. */
+static void of_images(void **state)
+{
+    char text[2048];
+    plim_error error;
+    (void)state;
+    for (int i = 0; i < COUNT(images); i++) {
+        bool good = images[i].status == PLIM_OK;
+        snprintf(text, sizeof text,
+                 "{" TOP ", data: {train: {random: {elements: 2, shape: %s, classes: 3}, pipeline: [map: {x: [%s]}, "
+                 "batch: 2]}}, model: [Flatten, Dense: 3], train: {loss: sparse_categorical_crossentropy, optimizer: "
+                 "sgd, callbacks: [checkpoint: none]}}",
+                 images[i].shape, images[i].map);
+        expect(text, false, good, images[i].status, images[i].words);
+        assert_int_equal(run(&error, text, false, good), images[i].status);
+        assert_true(good || strstr(error.where, "job.yaml:1:"));
+    }
+}
+
 /* Where it is not known how many elements there are, no number stands for it. */
 static void of_counts(void **state)
 {
@@ -175,8 +216,8 @@ static void of_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_models), cmocka_unit_test(of_data),  cmocka_unit_test(of_counts),
-        cmocka_unit_test(of_npy),    cmocka_unit_test(of_bytes),
+        cmocka_unit_test(of_models), cmocka_unit_test(of_data), cmocka_unit_test(of_images),
+        cmocka_unit_test(of_counts), cmocka_unit_test(of_npy),  cmocka_unit_test(of_bytes),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -5,6 +5,33 @@
 
 enum crop_kind { CROP_GIVEN, CROP_CENTER, CROP_RANDOM, CROP_OR_PAD };
 
+/* An extent of -1 is known of each image alone. */
+static bool may_hold(int64_t extent, int64_t from, int64_t length)
+{
+    return extent < 0 || (length <= extent && from <= extent - length);
+}
+
+/* Against what is known of the images beforehand; find_part and crop_image check the rest. */
+static plim_status check_part(const struct column *column, const struct map_function *self,
+                              const struct crop_options *crop, plim_error *error)
+{
+    bool given = self->kind == CROP_GIVEN;
+    const int64_t *is = column->shape.dim;
+    char shape[64];
+    if (self->kind == CROP_OR_PAD ||
+        (may_hold(is[0], given ? crop->y : 0, crop->height) && may_hold(is[1], given ? crop->x : 0, crop->width)))
+        return PLIM_OK;
+    shape_text(shape, sizeof shape, &column->shape, false);
+    if (given)
+        return fail(error, PLIM_BAD_JOB,
+                    "%s: %lld x %lld pixels at (%lld, %lld) are not inside column '%s', which is %s", self->name,
+                    (long long)crop->height, (long long)crop->width, (long long)crop->y, (long long)crop->x,
+                    column->name, shape);
+    fail(error, PLIM_BAD_JOB, "%s: %lld x %lld pixels are not inside column '%s', which is %s", self->name,
+         (long long)crop->height, (long long)crop->width, column->name, shape);
+    return hint(error, PLIM_BAD_JOB, "resize: first, or resize_with_crop_or_pad: instead");
+}
+
 static plim_status crop_infer(struct column *column, const struct map_function *self, const void *options,
                               plim_error *error)
 {
@@ -13,10 +40,12 @@ static plim_status crop_infer(struct column *column, const struct map_function *
     if (crop->height < 1 || crop->width < 1 || crop->y < 0 || crop->x < 0)
         return fail(error, PLIM_BAD_JOB, "%s: %lld x %lld pixels at (%lld, %lld)", self->name, (long long)crop->height,
                     (long long)crop->width, (long long)crop->y, (long long)crop->x);
+    TRY(map_need_size(column, self->name, error));
+    TRY(check_part(column, self, crop, error));
     column->shape.dim[0] = crop->height;
     column->shape.dim[1] = crop->width;
     column->origin = -1;
-    return PLIM_OK;
+    return map_need_size(column, self->name, error);
 }
 
 static uint64_t crop_value_bytes(const struct spec *from, const struct spec *to, const void *options)

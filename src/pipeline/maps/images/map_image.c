@@ -20,6 +20,18 @@ plim_status map_need_image(const struct column *column, const char *function, bo
     return PLIM_OK;
 }
 
+plim_status map_need_size(const struct column *column, const char *function, plim_error *error)
+{
+    const int64_t *is = column->shape.dim;
+    const struct picture picture = {column->type, is[0], is[1], is[2]};
+    char shape[64];
+    shape_text(shape, sizeof shape, &column->shape, false);
+    if (!picture_fits(&picture))
+        return fail(error, PLIM_BAD_JOB, "%s: images of %s (column '%s') cannot be resized or cropped", function, shape,
+                    column->name);
+    return PLIM_OK;
+}
+
 /* ---- rows ---- */
 
 struct picture map_picture(const struct map_row *row)

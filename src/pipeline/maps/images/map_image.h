@@ -74,6 +74,8 @@ struct normalize_options {
 
 /* That the column holds images; any_type: for functions that only move pixels. */
 plim_status map_need_image(const struct column *column, const char *function, bool any_type, plim_error *error);
+/* That images of the column may have sizes that can be resized and cropped, as far as these are known. */
+plim_status map_need_size(const struct column *column, const char *function, plim_error *error);
 /* Type and size of the image that comes in. */
 struct picture map_picture(const struct map_row *row);
 /* map_result for an image of this size. */

@@ -22,12 +22,13 @@ static plim_status resize_infer(struct column *column, const struct map_function
     if (resize->height < 1 || resize->width < 1)
         return fail(error, PLIM_BAD_JOB, "resize: to %lld x %lld pixels", (long long)resize->height,
                     (long long)resize->width);
+    TRY(map_need_size(column, self->name, error));
     struct resize plan = plan_of(resize, &(struct picture){column->type, 1, 1, 1});
     column->type = resize_type(&plan);
     column->shape.dim[0] = resize->height;
     column->shape.dim[1] = resize->width;
     column->origin = -1;
-    return PLIM_OK;
+    return map_need_size(column, self->name, error);
 }
 
 static plim_status resize_row(const struct map_row *row, plim_error *error)
@@ -58,7 +59,7 @@ static uint64_t resize_value_bytes(const struct spec *from, const struct spec *t
     const struct resize plan = plan_of(resize, &picture);
     uint64_t bytes = 0, made = 0;
     if (resize_scratch(&bytes, &plan, NULL) != PLIM_OK)
-        bytes = 0; /* refused for the first image, with words */
+        bytes = 0; /* of sizes that are not expected: refused for the first image, with words */
     struct shape shape = shape_of(3, (int64_t[]){resize->height, resize->width, picture.channels});
     if (column_is_variable(after) && !shape_bytes(&made, &shape, after->type))
         return UINT64_MAX;

@@ -9,6 +9,9 @@ static plim_status warp_infer(struct column *column, const struct map_function *
 {
     (void)options;
     TRY(map_need_image(column, self->name, false, error));
+    for (int a = 0; a < column->shape.rank; a++)
+        if (column->shape.dim[a] == 0)
+            return fail(error, PLIM_BAD_JOB, "%s: images of column '%s' have no pixels", self->name, column->name);
     column->type = TYPE_F32;
     column->origin = -1; /* each pixel is made of several: not in place */
     return PLIM_OK;
