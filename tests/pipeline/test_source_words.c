@@ -88,6 +88,39 @@ static void packed_among_raw(void **state)
     assert_string_equal(paper.text, " '1.0' '4.0' '4.1' '4.2'");
 }
 
+/* A raw file behind a gzip file is named as one behind raw files is, in all sources over files that may be packed. */
+static void raw_among_packed(void **state)
+{
+    static struct paper paper;
+    static const char *const jobs[] = {
+        "{text: ['@/sources/records.bin.gz', '@/sources/lines-1.txt']}",
+        "{text: {files: ['@/sources/records.bin.gz', '@/sources/lines-1.txt'], interleave: {cycle_length: 2}}}",
+        "{fixed_length: {files: ['@/sources/records.bin.gz', '@/sources/lines-1.txt'], record_bytes: 4, "
+        "header_bytes: 4, footer_bytes: 2}}",
+        "{tar: {files: ['@/containers/set.tar.gz', '@/sources/lines-1.txt'], columns: {cls: {name: y, default: -1}}}}",
+    };
+    static const struct {
+        const char *job, *message;
+    } stated[] = {
+        {"{text: {files: '@/sources/lines-1.txt', compression: gzip}}", "not a gzip file, but compression is gzip"},
+        {"{text: {files: '@/sources/lines-1.txt', compression: zlib}}", "not a zlib file, but compression is zlib"},
+        {"{text: {files: '@/sources/records.bin.gz', compression: none}}", "a gzip file, but compression is none"},
+    };
+    plim_error error;
+    (void)state;
+    for (size_t i = 0; i < COUNT(jobs); i++) {
+        run_to_error(&paper, &error, jobs[i]);
+        assert_string_equal(error.message, "not a gzip file, among files that are");
+        assert_string_equal(error.hint, "all files of a source are packed the same way");
+        assert_non_null(strstr(error.where, "lines-1.txt: byte 0"));
+    }
+    for (size_t i = 0; i < COUNT(stated); i++) {
+        run_to_error(&paper, &error, stated[i].job);
+        assert_string_equal(error.message, stated[i].message);
+        assert_string_equal(error.hint, "compression: auto");
+    }
+}
+
 /* ---- records of one size ---- */
 
 #define FIXED "record_bytes: 4, header_bytes: 4, footer_bytes: 2"
@@ -364,6 +397,7 @@ int main(void)
         cmocka_unit_test(files_shuffled),
         cmocka_unit_test(lines_that_are_wrong),
         cmocka_unit_test(packed_among_raw),
+        cmocka_unit_test(raw_among_packed),
         cmocka_unit_test(fixed_records),
         cmocka_unit_test(fixed_records_by_index),
         cmocka_unit_test(csv_rows),

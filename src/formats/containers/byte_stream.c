@@ -27,6 +27,24 @@ static plim_status start_unpacking(struct byte_stream *stream, plim_error *error
     return gzip_open_part(&stream->gzip, stream->budget, &whole, INPUT_BYTES, most, error);
 }
 
+static bool has_zlib_mark(const uint8_t *head, size_t bytes)
+{
+    return bytes >= 2 && (head[0] & 15) == 8 && head[0] >> 4 <= 7 && (head[0] << 8 | head[1]) % 31 == 0 &&
+           !(head[1] & 0x20);
+}
+
+bool byte_stream_may_be(enum compression compression, const uint8_t *head, size_t bytes)
+{
+    static const uint8_t gzip[] = {0x1f, 0x8b, 8};
+    size_t some = bytes < sizeof gzip ? bytes : sizeof gzip;
+    bool same = memcmp(head, gzip, some) == 0;
+    if (compression == COMPRESSION_NONE)
+        return some < sizeof gzip || !same;
+    if (compression == COMPRESSION_GZIP)
+        return same; /* what was cut within it is damaged */
+    return compression == COMPRESSION_AUTO || bytes < 2 || has_zlib_mark(head, bytes);
+}
+
 /* Text may begin with the two bytes that mark zlib ("x^2"): what does not unpack is not zlib. */
 static plim_status looks_like_zlib(bool *out, struct byte_stream *stream, const uint8_t *head, size_t bytes,
                                    plim_error *error)
@@ -34,7 +52,7 @@ static plim_status looks_like_zlib(bool *out, struct byte_stream *stream, const 
     uint8_t probe[PROBE_BYTES];
     size_t got;
     *out = false;
-    if (bytes < 2 || (head[0] & 15) != 8 || head[0] >> 4 > 7 || (head[0] << 8 | head[1]) % 31 != 0 || head[1] & 0x20)
+    if (!has_zlib_mark(head, bytes))
         return PLIM_OK;
     stream->frame = DEFLATE_ZLIB;
     TRY(start_unpacking(stream, error));
@@ -49,7 +67,7 @@ static plim_status choose(enum compression *kind, struct byte_stream *stream, pl
     size_t got;
     bool zlib;
     TRY(file_read_some(&got, stream->file, 0, head, sizeof head, error));
-    if (got == 3 && memcmp(head, "\x1f\x8b\x08", 3) == 0) {
+    if (!byte_stream_may_be(COMPRESSION_NONE, head, got)) {
         *kind = COMPRESSION_GZIP;
         return PLIM_OK;
     }

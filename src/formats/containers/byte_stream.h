@@ -38,6 +38,9 @@ plim_status byte_stream_read_some(size_t *got, struct byte_stream *stream, void 
 /* The next byte will be the one at `position`, which is not before the current one. A compressed file is unpacked up
    to there. Beyond the end is PLIM_BAD_DATA. */
 plim_status byte_stream_seek(struct byte_stream *stream, uint64_t position, plim_error *error);
+/* Whether a file that begins with these bytes (its first 3, or all) can be packed this way; COMPRESSION_NONE: it is no
+   gzip file. That zlib's mark is there does not say that it is zlib: text may begin so. */
+bool byte_stream_may_be(enum compression compression, const uint8_t *head, size_t bytes);
 /* What it was found to be. */
 enum compression byte_stream_compression(const struct byte_stream *stream);
 /* What an open stream takes from the budget at most, the file's own struct included. */

@@ -143,7 +143,7 @@ static plim_status open_file(struct reader *reader, int64_t place, int64_t numbe
     reader->which[place] = file_at(reader, number);
     reader->record[place] = 0;
     file_list_path(reader->path, source->base.files, reader->which[place]);
-    plim_status status = file_source_check_raw(source, reader->files_budget, reader->path, error);
+    plim_status status = file_source_check_packing(source, reader->files_budget, reader->path, error);
     if (status == PLIM_OK)
         status = source->format->open(&reader->file[place], source, reader->files_budget, reader->path, error);
     reader->number += status == PLIM_BAD_DATA;
@@ -397,6 +397,7 @@ plim_status file_source_find_compression(struct file_source *source, enum compre
     struct byte_stream *stream;
     char path[FILE_PATH_MOST + 1];
     source->compression = stated;
+    source->compression_stated = stated != COMPRESSION_AUTO;
     if (stated != COMPRESSION_AUTO || !file_list_count(source->base.files))
         return PLIM_OK;
     file_list_path(path, source->base.files, 0);
@@ -406,19 +407,36 @@ plim_status file_source_find_compression(struct file_source *source, enum compre
     return PLIM_OK;
 }
 
-plim_status file_source_check_raw(const struct file_source *source, struct budget *budget, const char *path,
-                                  plim_error *error)
+static plim_status wrong_packing(const struct file_source *source, const char *path, plim_error *error)
+{
+    static const struct {
+        const char *is, *others, *word;
+    } words[] = {
+        [COMPRESSION_NONE] = {"a gzip file", " among files that are not", "none"},
+        [COMPRESSION_GZIP] = {"not a gzip file", ", among files that are", "gzip"},
+        [COMPRESSION_ZLIB] = {"not a zlib file", ", among files that are", "zlib"},
+    };
+    const char *is = words[source->compression].is;
+    if (source->compression_stated) {
+        fail_byte(error, PLIM_BAD_DATA, path, 0, "%s, but compression is %s", is, words[source->compression].word);
+        return hint(error, PLIM_BAD_DATA, "compression: auto");
+    }
+    fail_byte(error, PLIM_BAD_DATA, path, 0, "%s%s", is, words[source->compression].others);
+    return hint(error, PLIM_BAD_DATA, "all files of a source are packed the same way");
+}
+
+plim_status file_source_check_packing(const struct file_source *source, struct budget *budget, const char *path,
+                                      plim_error *error)
 {
     struct file *file;
     uint8_t head[3];
     size_t got;
-    if (source->compression != COMPRESSION_NONE)
+    if (source->compression == COMPRESSION_AUTO) /* each file is looked at by itself */
         return PLIM_OK;
     TRY(file_open(&file, budget, path, FILE_READ, error));
     plim_status status = file_read_some(&got, file, 0, head, sizeof head, error);
     file_close(file);
-    if (status != PLIM_OK || got < sizeof head || memcmp(head, "\x1f\x8b\x08", sizeof head) != 0)
+    if (status != PLIM_OK || byte_stream_may_be(source->compression, head, got))
         return status;
-    fail_byte(error, PLIM_BAD_DATA, path, 0, "a gzip file among files that are not");
-    return hint(error, PLIM_BAD_DATA, "all files of a source are packed the same way");
+    return wrong_packing(source, path, error);
 }

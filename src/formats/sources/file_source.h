@@ -55,6 +55,7 @@ struct file_source {
     int turns;                    /* files that are open at once */
     uint64_t file_bytes;          /* what an open file takes at most */
     enum compression compression; /* of all files, where the format looks at it */
+    bool compression_stated;
 };
 
 /* For the source_type of a format; .reader_skip = file_source_skip where the format has a skip. */
@@ -70,9 +71,10 @@ plim_status file_source_make(struct file_source **out, const struct source_type 
 void file_source_cost(struct file_source *source, uint64_t file_bytes);
 /* Sets source->compression: as stated, or (COMPRESSION_AUTO) as the first file has it. */
 plim_status file_source_find_compression(struct file_source *source, enum compression stated, plim_error *error);
-/* A gzip file among raw ones would be read as if its bytes were data: PLIM_BAD_DATA. */
-plim_status file_source_check_raw(const struct file_source *source, struct budget *budget, const char *path,
-                                  plim_error *error);
+/* That the file begins as one packed like the source's others: PLIM_BAD_DATA. A gzip file among raw ones would be read as
+   if its bytes were data. */
+plim_status file_source_check_packing(const struct file_source *source, struct budget *budget, const char *path,
+                                      plim_error *error);
 
 /* For sources by index: which of `files` files has record `number` of them all; first[i] is the number of the first
    record of file i. */

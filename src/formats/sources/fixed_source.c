@@ -160,7 +160,7 @@ static plim_status open_all(struct fixed_source *source, plim_error *error)
     void *file;
     for (int i = 0; i < (int)file_list_count(source->files.base.files); i++) {
         file_list_path(path, source->files.base.files, i);
-        TRY(file_source_check_raw(&source->files, source->files.base.budget, path, error));
+        TRY(file_source_check_packing(&source->files, source->files.base.budget, path, error));
         TRY(open_fixed(&file, &source->files, source->files.base.budget, path, error));
         source->open[i] = file;
         file_expect_random(fixed_records_file(file));
