@@ -3,6 +3,21 @@
 
 #include <string.h>
 
+#include "base/text/json.h"
+
+/* A job file is UTF-8: what is said in its words is, too. */
+static plim_status check_name(const char *path, plim_error *error)
+{
+    size_t bytes = strlen(path);
+    for (size_t at = 0, length; at < bytes; at += length) {
+        length = json_utf8_length(path + at, bytes - at);
+        if (length == 0)
+            return hint(error, fail_at(error, PLIM_USAGE, path, "the file's name is not UTF-8"),
+                        "rename it, or the folder it is in");
+    }
+    return PLIM_OK;
+}
+
 /* A double-quoted scalar. */
 static void add_quoted(struct text *out, const char *word)
 {
@@ -24,6 +39,7 @@ static plim_status find_word(const char **word, struct plim_job *job, plim_error
     for (int i = 0; i < job->file_count; i++) {
         const struct source_key *key;
         TRY(source_key_probe(&key, job->budget, job->files[i], error));
+        TRY(check_name(job->files[i], error));
         if (i && strcmp(key->word, *word) != 0)
             return fail_at(error, PLIM_USAGE, job->files[i], "is %s, but %s is %s", key->word, job->files[0], *word);
         *word = key->word;

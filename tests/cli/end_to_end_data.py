@@ -265,6 +265,21 @@ class DataWritten(Case):
                     self.assertEqual(r.stderr.count("\n"), 1)
                     self.assertIn(hostile, r.stderr)
 
+    def test_names_that_are_not_utf8(self):
+        """No place in a job file is told, which nobody has written."""
+        folder = os.path.join(os.fsencode(self.folder), b"d\xff")
+        os.mkdir(folder)
+        with open(os.path.join(folder, b"x.csv"), "w") as f:
+            f.write("a,b\n1,2\n")
+        name = os.fsdecode(b"d\xff/x.csv")
+        for words in (["inspect"], ["explain"], ["bench"], ["convert", "--output", "o.tfrecord"]):
+            said = self.plim(*words, name, code=2).stderr
+            self.assertEqual(said, "plim: d\\xff/x.csv: the file's name is not UTF-8; try: rename it, or the folder it is in\n")
+        self.assertIn("d\\xff/y.csv: cannot open", self.plim("inspect", os.fsdecode(b"d\xff/y.csv"), code=6).stderr)
+        with open(os.path.join(folder, b"job.yaml"), "w") as f:
+            f.write("data: {train: {csv: x.csv}}\n") # the folder's name is in no text
+        self.assertEqual(self.tell("inspect", os.fsdecode(b"d\xff/job.yaml"))["source"], "csv")
+
     def test_a_terminal_sees_a_bar(self):
         self.job("{range: 3000000}")
         master, slave = pty.openpty()
