@@ -235,6 +235,8 @@ static plim_status read_train(struct plim_job *job, const struct yaml *yaml, pli
 static plim_status load_made(struct plim_job *job, const plim_job_options *options, plim_error *error)
 {
     plim_status status = yaml_parse(&job->yaml, &job->arena, job->path, job->made_text, strlen(job->made_text), error);
+    if (status == PLIM_OK)
+        yaml_forget_places(job->yaml);
     for (size_t i = 0; status == PLIM_OK && i < options->overrides_count; i++)
         status = yaml_override(job->yaml, &job->arena, options->overrides[i], error);
     return status;

@@ -280,6 +280,13 @@ class DataWritten(Case):
             f.write("data: {train: {csv: x.csv}}\n") # the folder's name is in no text
         self.assertEqual(self.tell("inspect", os.fsdecode(b"d\xff/job.yaml"))["source"], "csv")
 
+    def test_what_is_made_of_the_arguments_has_no_places(self):
+        with open(self.path("wide.csv"), "w") as f:
+            f.write(",".join(f"c{i}" for i in range(65)) + "\n" + ",".join("1" * 65) + "\n")
+        self.assertTrue(self.plim("inspect", "wide.csv", code=2).stderr.startswith("plim: wide.csv: more than 64 columns; try: "))
+        self.job("{csv: wide.csv}", "wide.yaml")
+        self.assertTrue(self.plim("inspect", "wide.yaml", code=2).stderr.startswith("plim: wide.yaml:1:"))
+
     def test_a_terminal_sees_a_bar(self):
         self.job("{range: 3000000}")
         master, slave = pty.openpty()

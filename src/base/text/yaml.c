@@ -523,6 +523,13 @@ plim_status yaml_copy(struct yaml **out, struct arena *arena, const struct yaml 
     return PLIM_OK;
 }
 
+void yaml_forget_places(struct yaml *node)
+{
+    node->line = node->column = node->key_line = node->key_column = 0;
+    for (struct yaml *child = node->first; child; child = child->next)
+        yaml_forget_places(child);
+}
+
 struct yaml *yaml_get(const struct yaml *map, const char *key)
 {
     if (map == NULL || map->kind != YAML_MAP)
@@ -537,6 +544,8 @@ static void write_place(char out[256], const char *name, const char *origin, int
 {
     if (origin != NULL)
         snprintf(out, 256, "%s", origin);
+    else if (line == 0)
+        message_print(out, 256, "%.220s", name);
     else
         message_print(out, 256, "%.220s:%d:%d", name, line, column);
 }

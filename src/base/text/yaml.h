@@ -18,7 +18,7 @@ struct yaml {
     const char *key;  /* in a map, else NULL */
     const char *text; /* scalar: as written, unquoted; null and ~ are "" with is_null */
     bool quoted, is_null;
-    int line, column; /* from 1; of the value */
+    int line, column; /* from 1; of the value; 0: it is in no text */
     int key_line, key_column;
     struct yaml *first, *next; /* children, and the next sibling */
     int count;                 /* children */
@@ -29,6 +29,8 @@ struct yaml {
    a scalar with is_null. `text` is not needed afterwards. */
 plim_status yaml_parse(struct yaml **root, struct arena *arena, const char *name, const char *text, size_t bytes,
                        plim_error *error);
+/* Of a text that nobody has written: places in the tree are the name alone. */
+void yaml_forget_places(struct yaml *node);
 /* The child of a map with that key, or NULL. */
 struct yaml *yaml_get(const struct yaml *map, const char *key);
 /* The tree below a node, in another arena: for those who need it when the document is gone. */
