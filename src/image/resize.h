@@ -1,7 +1,7 @@
 /* resize.h - pictures of other sizes: tf.image.resize, crops and padding.
 
-   Pictures are (height, width, channels), uint8 or float32; of any type of numbers where pixels are only moved. Pixel centres are at halves; nothing is kept between
-   calls, and the same input gives the same bits on every machine. */
+   Pictures are (height, width, channels), uint8 or float32; of any type of numbers where pixels are only moved. Pixel
+   centres are at halves; nothing is kept between calls, and the same input gives the same bits on every machine. */
 #ifndef IMAGE_RESIZE_H
 #define IMAGE_RESIZE_H
 

@@ -95,8 +95,8 @@ static void raw_among_packed(void **state)
     static const char *const jobs[] = {
         "{text: ['@/sources/records.bin.gz', '@/sources/lines-1.txt']}",
         "{text: {files: ['@/sources/records.bin.gz', '@/sources/lines-1.txt'], interleave: {cycle_length: 2}}}",
-        "{fixed_length: {files: ['@/sources/records.bin.gz', '@/sources/lines-1.txt'], record_bytes: 4, "
-        "header_bytes: 4, footer_bytes: 2}}",
+        ("{fixed_length: {files: ['@/sources/records.bin.gz', '@/sources/lines-1.txt'], record_bytes: 4, "
+         "header_bytes: 4, footer_bytes: 2}}"),
         "{tar: {files: ['@/containers/set.tar.gz', '@/sources/lines-1.txt'], columns: {cls: {name: y, default: -1}}}}",
     };
     static const struct {

@@ -10,8 +10,8 @@ struct json_count {
     const char *name;       /* of at most 21 bytes: an object of the outermost one; NULL: none is looked for */
     uint64_t objects;       /* those of the outermost one that have another name */
     uint64_t keys_of_named; /* keys of those that have the name */
-    char key[128];    /* the newest string of the outermost object, as it is written: 6 bytes a character at most */
-    size_t key_bytes; /* > sizeof key: longer */
+    char key[128];          /* the newest string of the outermost object, as written: at most 6 bytes a character */
+    size_t key_bytes;       /* > sizeof key: longer */
     int depth;
     bool named, in_string, escaped;
 };

@@ -71,8 +71,8 @@ plim_status file_source_make(struct file_source **out, const struct source_type 
 void file_source_cost(struct file_source *source, uint64_t file_bytes);
 /* Sets source->compression: as stated, or (COMPRESSION_AUTO) as the first file has it. */
 plim_status file_source_find_compression(struct file_source *source, enum compression stated, plim_error *error);
-/* That the file begins as one packed like the source's others: PLIM_BAD_DATA. A gzip file among raw ones would be read as
-   if its bytes were data. */
+/* That the file begins as one packed like the source's others: PLIM_BAD_DATA. A gzip file among raw ones would be read
+   as if its bytes were data. */
 plim_status file_source_check_packing(const struct file_source *source, struct budget *budget, const char *path,
                                       plim_error *error);
 
