@@ -15,6 +15,7 @@
 #include "base/fault.h"
 #include "base/memory/arena.h"
 #include "base/memory/budget.h"
+#include "base/memory/budget_need.h"
 #include "base/memory/limits.h"
 #include "base/numbers/count.h"
 
@@ -120,6 +121,8 @@ static void the_process_stays_within_the_limit(void **state)
     assert_int_equal(budget_bind_process(budget, usage.rss / 2, &error), PLIM_OVER_BUDGET);
     assert_non_null(strstr(error.message, "process itself"));
     assert_int_equal(budget_bind_process(budget, limit, &error), PLIM_OK);
+    assert_true(budget_has_room(budget, MIB));
+    assert_false(budget_has_room(budget, 9 * MIB));
     assert_null(budget_take(budget, TAG_CACHE, 9 * MIB));
     assert_int_equal(budget_refused(budget, TAG_CACHE, 9 * MIB, &error), PLIM_OVER_BUDGET);
     assert_int_equal(budget_outside(budget, 9 * MIB, "a library", &error), PLIM_OVER_BUDGET);

@@ -46,6 +46,8 @@ static void needs_are_told(void **state)
     struct budget *budget = small_budget((uint64_t)1 << 20);
     uint64_t room = budget_room(budget);
     assert_int_equal(room, ((uint64_t)1 << 20) - budget_usage(budget).now);
+    assert_true(budget_has_room(budget, room));
+    assert_false(budget_has_room(budget, room + 1));
     assert_int_equal(budget_need(budget, room, "a.txt", 7, "words", &error), PLIM_OK);
     assert_int_equal(budget_need(budget, room + 1, "a.txt", 1234567, "words", &error), PLIM_OVER_BUDGET);
     assert_string_equal(error.where, "a.txt");

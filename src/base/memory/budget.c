@@ -312,6 +312,14 @@ void budget_unbind_process(struct budget *budget)
     pthread_mutex_unlock(&budget->lock);
 }
 
+bool budget_has_room(struct budget *budget, uint64_t bytes)
+{
+    pthread_mutex_lock(&budget->lock);
+    bool has = fits(budget, bytes) && process_fits(budget, bytes);
+    pthread_mutex_unlock(&budget->lock);
+    return has;
+}
+
 uint64_t budget_room(struct budget *budget)
 {
     pthread_mutex_lock(&budget->lock);

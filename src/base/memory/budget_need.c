@@ -7,13 +7,12 @@
 plim_status budget_need_first(struct budget *budget, uint64_t bytes, const char *where, uint64_t count,
                               const char *what, plim_error *error)
 {
-    uint64_t room = budget_room(budget);
     char count_text[32], bytes_text[16], room_text[16];
-    if (bytes <= room)
+    if (budget_has_room(budget, bytes))
         return PLIM_OK;
     text_count(count_text, count > INT64_MAX ? INT64_MAX : (int64_t)count);
     text_size(bytes_text, bytes);
-    text_size(room_text, room);
+    text_size(room_text, budget_room(budget));
     fail(error, PLIM_OVER_BUDGET, "its %s %s take %s, %s are left for it", count_text, what, bytes_text, room_text);
     return where ? error_at(error, PLIM_OVER_BUDGET, where) : PLIM_OVER_BUDGET;
 }
@@ -30,11 +29,10 @@ static uint64_t printed_up(uint64_t bytes)
 plim_status budget_need(struct budget *budget, uint64_t bytes, const char *where, uint64_t count, const char *what,
                         plim_error *error)
 {
-    uint64_t room = budget_room(budget);
     char needed_text[16];
-    if (bytes <= room)
-        return PLIM_OK;
-    text_size(needed_text, printed_up(add_most(budget_usage(budget).limit - room, bytes)));
     plim_status status = budget_need_first(budget, bytes, where, count, what, error);
+    if (status == PLIM_OK)
+        return PLIM_OK;
+    text_size(needed_text, printed_up(add_most(budget_usage(budget).limit - budget_room(budget), bytes)));
     return hint(error, status, "it needs a budget of %s or more", needed_text);
 }
