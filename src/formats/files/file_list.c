@@ -222,7 +222,9 @@ plim_status list_finish(struct file_list *list, const char *where, plim_error *e
     uint64_t count = list->files.count + list->beyond_files, bytes = file_list_bytes(list) + list->beyond_bytes;
     release_piles(list);
     uint64_t cost = add_most(bytes, count * sizeof(uint32_t)), room = budget_room(list->budget);
-    return budget_need(list->budget, cost > room ? cost : room + 1, where, count, "files", error);
+    TRY(budget_need(list->budget, cost > room ? cost : room + 1, where, count, "files", error));
+    /* Somebody gave memory back meanwhile: the list is incomplete all the same. */
+    return budget_refused(list->budget, TAG_FORMATS, cost, error);
 }
 
 plim_status file_list_add(struct file_list *list, const char *path, plim_error *error)
