@@ -195,70 +195,72 @@ static void accepts_json(void **state)
             fail_msg("refused: %s", good[i]);
 }
 
+/* `at`: the byte that the message names. */
+static const struct {
+    const char *text;
+    size_t at;
+} not_json[] = {
+    {"", 0},
+    {" ", 1},
+    {"nul", 0},
+    {"nulll", 4},
+    {"tru", 0},
+    {"NaN", 0},
+    {"-", 1},
+    {"01", 1},
+    {"+1", 0},
+    {"1.", 2},
+    {".5", 0},
+    {"1e", 2},
+    {"1e+", 3},
+    {"0x10", 1},
+    {"-Infinity", 1},
+    {"[1,]", 3},
+    {"[,1]", 1},
+    {"[1 2]", 3},
+    {"[1", 2},
+    {"[", 1},
+    {"]", 0},
+    {"[}", 1},
+    {"{]", 1},
+    {"{\"a\"}", 4},
+    {"{\"a\":}", 5},
+    {"{\"a\":1,}", 7},
+    {"{a:1}", 1},
+    {"{\"a\":1 \"b\":2}", 7},
+    {"{1:2}", 1},
+    {"'a'", 0},
+    {"\"a", 0},
+    {"\"a\\\"", 0},
+    {"\"\\x\"", 2},
+    {"\"\\u12g4\"", 3},
+    {"\"\n\"", 1},
+    {"\"\x1f\"", 1},
+    {"\"\xff\"", 1},
+    {"\"\xc0\x80\"", 1},
+    {"\"\xed\xa0\x80\"", 1},
+    {"\"\xf4\x90\x80\x80\"", 1},
+    {"\"\xe2\x82\"", 1},
+    {"\xef\xbb\xbf{}", 0},
+    {"1 2", 2},
+    {"{} []", 3},
+    {"// a\n1", 0},
+    {"[1]]", 3},
+    {"\"\\", 2},
+    {"\"\\u12", 3},
+};
+
 static void refuses_what_is_not_json(void **state)
 {
     (void)state;
-    static const struct {
-        const char *text;
-        size_t at;
-    } bad[] = {
-        {"", 0},
-        {" ", 1},
-        {"nul", 0},
-        {"nulll", 4},
-        {"tru", 0},
-        {"NaN", 0},
-        {"-", 1},
-        {"01", 1},
-        {"+1", 0},
-        {"1.", 2},
-        {".5", 0},
-        {"1e", 2},
-        {"1e+", 3},
-        {"0x10", 1},
-        {"-Infinity", 1},
-        {"[1,]", 3},
-        {"[,1]", 1},
-        {"[1 2]", 3},
-        {"[1", 2},
-        {"[", 1},
-        {"]", 0},
-        {"[}", 1},
-        {"{]", 1},
-        {"{\"a\"}", 4},
-        {"{\"a\":}", 5},
-        {"{\"a\":1,}", 7},
-        {"{a:1}", 1},
-        {"{\"a\":1 \"b\":2}", 7},
-        {"{1:2}", 1},
-        {"'a'", 0},
-        {"\"a", 0},
-        {"\"a\\\"", 0},
-        {"\"\\x\"", 2},
-        {"\"\\u12g4\"", 3},
-        {"\"\n\"", 1},
-        {"\"\x1f\"", 1},
-        {"\"\xff\"", 1},
-        {"\"\xc0\x80\"", 1},
-        {"\"\xed\xa0\x80\"", 1},
-        {"\"\xf4\x90\x80\x80\"", 1},
-        {"\"\xe2\x82\"", 1},
-        {"\xef\xbb\xbf{}", 0},
-        {"1 2", 2},
-        {"{} []", 3},
-        {"// a\n1", 0},
-        {"[1]]", 3},
-        {"\"\\", 2},
-        {"\"\\u12", 3},
-    };
-    for (size_t i = 0; i < COUNT(bad); i++) {
+    for (size_t i = 0; i < COUNT(not_json); i++) {
         plim_error error = {0};
         char where[32];
-        if (read_all(bad[i].text, strlen(bad[i].text), &error) != PLIM_BAD_DATA)
-            fail_msg("accepted: %s", bad[i].text);
-        snprintf(where, sizeof where, "byte %zu: ", bad[i].at);
+        if (read_all(not_json[i].text, strlen(not_json[i].text), &error) != PLIM_BAD_DATA)
+            fail_msg("accepted: %s", not_json[i].text);
+        snprintf(where, sizeof where, "byte %zu: ", not_json[i].at);
         if (strncmp(error.message, where, strlen(where)) != 0)
-            fail_msg("%s: expected %s, got: %s", bad[i].text, where, error.message);
+            fail_msg("%s: expected %s, got: %s", not_json[i].text, where, error.message);
         assert_true(error.where[0] == 0);
     }
     assert_int_equal(read_all("1\0", 2, NULL), PLIM_BAD_DATA);
