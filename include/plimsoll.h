@@ -552,7 +552,7 @@ PLIM_API plim_value *plim_graph_weight(plim_graph *graph, const char *name, cons
 /* What lasts from step to step, and no optimizer touches: written by plim_graph_assign and plim_program_write. */
 PLIM_API plim_value *plim_graph_state(plim_graph *graph, const char *name, plim_type type, const int64_t *shape,
                                       int rank, double initial);
-/* One number, which spreads to any shape. */
+/* One number, which broadcasts to any shape. */
 PLIM_API plim_value *plim_graph_constant(plim_graph *graph, plim_type type, double number);
 /* A weight or state by name ("dense/kernel", "optimizer/learning_rate"); NULL: there is none. */
 PLIM_API plim_value *plim_graph_find(const plim_graph *graph, const char *name);

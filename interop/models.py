@@ -137,13 +137,13 @@ compare("Masking, ReLU, GlobalAveragePooling1D", lambda: keras.Sequential([layer
         layers.GlobalAveragePooling1D(), layers.Dense(1, activation="sigmoid", name="out")]),
         ["Masking", "ReLU", "GlobalAveragePooling1D", {"Dense": {"units": 1, "activation": "sigmoid", "name": "out"}}], steps, y, "binary_crossentropy")
 
-def spread():
+def broadcast():
     i, j = keras.Input((4, 4, 3), name="image"), keras.Input((3,), name="gate")
     m = layers.Multiply()([layers.Conv2D(3, 3, padding="same", name="conv")(i), layers.Reshape((1, 1, 3))(layers.Dense(3, activation="sigmoid", name="squeeze")(j))])
     return keras.Model([i, j], layers.Dense(1, activation="sigmoid", name="out")(layers.Flatten()(m)))
 
 
-compare("Multiply that spreads", spread, None, {"image": rng.random((40, 4, 4, 3), dtype=np.float32), "gate": rng.random((40, 3), dtype=np.float32)}, y,
+compare("Multiply that broadcasts", broadcast, None, {"image": rng.random((40, 4, 4, 3), dtype=np.float32), "gate": rng.random((40, 3), dtype=np.float32)}, y,
         "binary_crossentropy")
 
 compare("TimeDistributed Dense", lambda: keras.Sequential([layers.Input((7, 3)), layers.TimeDistributed(layers.Dense(5, activation="relu", name="dense"), name="each"),

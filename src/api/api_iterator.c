@@ -204,7 +204,7 @@ plim_status plim_iterator_open(plim_iterator **out, plim_dataset *dataset, plim_
 
 /* Functions of the caller's run inside plim_iterator_next, and on threads of the iterator's: what waits for a batch
    there would wait for itself. */
-static plim_status enter(plim_iterator *iterator, plim_error *error)
+static plim_status begin_call(plim_iterator *iterator, plim_error *error)
 {
     TRY(need_argument(iterator, "the iterator", error));
     if (!iterator_is_worker(iterator->inner) && busy_enter(&iterator->busy))
@@ -214,7 +214,7 @@ static plim_status enter(plim_iterator *iterator, plim_error *error)
 }
 
 /* false: it was closed meanwhile, by a function that its data set called, and is gone now. */
-static bool leave(plim_iterator *iterator)
+static bool end_call(plim_iterator *iterator)
 {
     bool stays = busy_leave(&iterator->busy);
     if (!stays)
@@ -238,12 +238,12 @@ plim_status plim_iterator_next(const plim_batch **batch, plim_iterator *iterator
     struct batch *inner;
     HOST_FLOATS;
     TRY(need_argument(batch, "where the batch is to go", error));
-    TRY(enter(iterator, error));
+    TRY(begin_call(iterator, error));
     iterator->given = NULL;
     plim_status status = iterator_next(&inner, iterator->inner, error);
     if (status == PLIM_OK)
         iterator->given = inner;
-    if (!leave(iterator))
+    if (!end_call(iterator))
         return closed_meanwhile(error);
     if (status == PLIM_OK)
         *batch = (const plim_batch *)inner;
@@ -254,9 +254,9 @@ plim_status plim_iterator_restore(plim_iterator *iterator, const plim_iterator_s
 {
     HOST_FLOATS;
     TRY(need_argument(state, "the state", error));
-    TRY(enter(iterator, error));
+    TRY(begin_call(iterator, error));
     plim_status status = restore(iterator, state, error);
-    return leave(iterator) ? status : closed_meanwhile(error);
+    return end_call(iterator) ? status : closed_meanwhile(error);
 }
 
 /* ---- asking ---- */
@@ -285,10 +285,10 @@ static plim_iterator *turn_of(const plim_iterator *iterator)
 
 int plim_iterator_shape(int64_t shape[PLIM_MOST_AXES + 1], const plim_iterator *iterator, int column)
 {
-    if (!shape || enter(turn_of(iterator), NULL) != PLIM_OK)
+    if (!shape || begin_call(turn_of(iterator), NULL) != PLIM_OK)
         return 0;
     int rank = shape_of_given(shape, iterator, column);
-    leave(turn_of(iterator));
+    end_call(turn_of(iterator));
     return rank;
 }
 
@@ -308,8 +308,8 @@ void plim_iterator_state_take(plim_iterator_state *state, const plim_iterator *i
     if (!state)
         return;
     *state = (plim_iterator_state){.epoch = -1};
-    if (enter(turn_of(iterator), NULL) != PLIM_OK)
+    if (begin_call(turn_of(iterator), NULL) != PLIM_OK)
         return;
     take_state(state, iterator);
-    leave(turn_of(iterator));
+    end_call(turn_of(iterator));
 }

@@ -7,7 +7,7 @@
 #include "base/memory/budget_alloc.h"
 #include "base/numbers/checked.h"
 #include "base/threads/workers.h"
-#include "ops/remember.h"
+#include "ops/sample_state.h"
 #include "train/trainer.h"
 
 #define MOST_GRAPHS       2
@@ -246,7 +246,7 @@ static plim_status run(struct plim_program *program, int graph, const plim_batch
     if (batch->count < 1 || batch->count > runs->inner.batch)
         return fail(error, PLIM_USAGE, "a batch of %lld samples, the graph takes 1 to %lld", (long long)batch->count,
                     (long long)runs->inner.batch);
-    if (batch->count < runs->inner.batch && graph_remembers(&runs->inner))
+    if (batch->count < runs->inner.batch && graph_find_sample_state(&runs->inner))
         return fail(error, PLIM_USAGE, "a batch of %lld samples, a graph with a stateful layer takes %lld",
                     (long long)batch->count, (long long)runs->inner.batch);
     for (int c = 0; c < runs->columns; c++)

@@ -10,7 +10,7 @@ struct teller {
     struct host_floats *host;
 };
 
-static bool tell(void *context, uint64_t done, uint64_t total)
+static bool call_progress(void *context, uint64_t done, uint64_t total)
 {
     const struct teller *teller = context;
     if (!teller->meter)
@@ -33,7 +33,7 @@ static plim_status count_records(int64_t *records, struct budget *budget, const 
 plim_status plim_records_index(int64_t *records, const char *path, plim_meter *meter, void *context, plim_error *error)
 {
     struct teller teller = {.meter = meter, .context = context};
-    const struct record_progress progress = {tell, &teller};
+    const struct record_progress progress = {call_progress, &teller};
     struct budget *budget;
     HOST_FLOATS;
     TRY(need_argument(records, "where the number of records is to go", error));

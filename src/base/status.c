@@ -63,7 +63,7 @@ static bool is_control(const char *text, size_t length)
 
 /* Copies `from` into a field of an error: printable UTF-8 as it is, any other byte as \xNN, because texts quote what
    files say. Cut between characters; `bytes` of from count, and a character that they cut is left out. */
-static void put(char *to, size_t capacity, const char *from, size_t bytes)
+static void copy_printable(char *to, size_t capacity, const char *from, size_t bytes)
 {
     size_t at = 0, used = 0, length = strnlen(from, bytes);
     while (at < length) {
@@ -100,8 +100,8 @@ static plim_status set_error(plim_error *error, plim_status code, const char *wh
     message_print_list(message, sizeof message, format, list);
     snprintf(spot, sizeof spot, "%s", where ? where : "");
     error->code = code;
-    put(error->where, sizeof error->where, spot, sizeof spot - 1);
-    put(error->message, sizeof error->message, message, sizeof message - 1);
+    copy_printable(error->where, sizeof error->where, spot, sizeof spot - 1);
+    copy_printable(error->message, sizeof error->message, message, sizeof message - 1);
     error->hint[0] = '\0';
     return code;
 }
@@ -133,7 +133,7 @@ plim_status hint(plim_error *error, plim_status code, const char *format, ...)
     va_start(list, format);
     message_print_list(text, sizeof text, format, list);
     va_end(list);
-    put(error->hint, sizeof error->hint, text, sizeof text - 1);
+    copy_printable(error->hint, sizeof error->hint, text, sizeof text - 1);
     return error->code;
 }
 
@@ -146,14 +146,14 @@ plim_status reword(plim_error *error, plim_status code, const char *format, ...)
     va_start(list, format);
     message_print_list(text, sizeof text, format, list);
     va_end(list);
-    put(error->message, sizeof error->message, text, sizeof text - 1);
+    copy_printable(error->message, sizeof error->message, text, sizeof text - 1);
     return error->code = code;
 }
 
 plim_status error_at(plim_error *error, plim_status code, const char *where)
 {
     if (error && error->where[0] == '\0')
-        put(error->where, sizeof error->where, where, sizeof error->where);
+        copy_printable(error->where, sizeof error->where, where, sizeof error->where);
     return code;
 }
 

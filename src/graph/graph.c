@@ -78,7 +78,7 @@ void graph_trace_ids(struct graph *graph, int first)
     }
 }
 
-static void *take(struct graph *graph, size_t bytes)
+static void *graph_take(struct graph *graph, size_t bytes)
 {
     void *block = arena_take(&graph->arena, bytes);
     if (!block)
@@ -100,7 +100,7 @@ static bool table_room(struct graph *graph, void ***table, int count, int *capac
     if (count < *capacity)
         return true;
     int larger = *capacity ? *capacity * 2 : 64;
-    void **copy = take(graph, (size_t)larger * sizeof(*copy));
+    void **copy = graph_take(graph, (size_t)larger * sizeof(*copy));
     if (!copy)
         return false;
     if (count)
@@ -125,7 +125,7 @@ static bool names_room(struct graph *graph)
     if (graph->name_count * 2 < graph->name_capacity)
         return true;
     int larger = graph->name_capacity ? graph->name_capacity * 2 : 64;
-    struct tensor **names = take(graph, (size_t)larger * sizeof(struct tensor *));
+    struct tensor **names = graph_take(graph, (size_t)larger * sizeof(struct tensor *));
     if (!names)
         return false;
     for (int i = 0; i < graph->name_capacity; i++) {
@@ -173,7 +173,7 @@ static struct tensor *tensor_add(struct graph *graph, const char *name, enum typ
         return NULL;
     if (!table_room(graph, (void ***)&graph->tensor, graph->tensor_count, &graph->tensor_capacity))
         return NULL;
-    struct tensor *tensor = take(graph, sizeof(*tensor));
+    struct tensor *tensor = graph_take(graph, sizeof(*tensor));
     if (!tensor)
         return NULL;
     tensor->id = graph->tensor_count;
@@ -300,7 +300,7 @@ static bool copy_attributes(struct graph *graph, struct node *node, const void *
     node->attributes = last_attributes(graph, node, attributes);
     if (node->attributes)
         return true;
-    void *copy = take(graph, node->attributes_bytes);
+    void *copy = graph_take(graph, node->attributes_bytes);
     if (!copy)
         return false;
     if (attributes)
@@ -316,7 +316,7 @@ static const char *output_name(struct graph *graph, const struct node *node, int
     if (k)
         snprintf(number, sizeof(number), ".%d", k);
     size_t layer = strlen(node->name), op = strlen(node->op->name), rest = strlen(number), slash = layer != 0;
-    char *name = take(graph, layer + slash + op + rest + 1);
+    char *name = graph_take(graph, layer + slash + op + rest + 1);
     if (!name)
         return NULL;
     memcpy(name, node->name, layer);
@@ -353,7 +353,7 @@ static const char *name_for_node(struct graph *graph)
 static struct node *node_make(struct graph *graph, const struct op *op, struct tensor *const *inputs, int input_count,
                               const void *attributes, size_t attributes_bytes)
 {
-    struct node *node = take(graph, sizeof(*node));
+    struct node *node = graph_take(graph, sizeof(*node));
     if (!node)
         return NULL;
     node->id = graph->node_count;

@@ -31,7 +31,7 @@ static plim_status ends_early(const struct gif *gif, plim_error *error)
     return fail(error, PLIM_BAD_DATA, "GIF: premature end at byte %zu", gif->bytes);
 }
 
-static plim_status take(const uint8_t **out, struct gif *gif, size_t bytes, plim_error *error)
+static plim_status gif_take(const uint8_t **out, struct gif *gif, size_t bytes, plim_error *error)
 {
     if (bytes > gif->bytes - gif->at)
         return ends_early(gif, error);
@@ -45,15 +45,15 @@ static plim_status take_colors(struct gif *gif, uint8_t flags, plim_error *error
     if (!(flags & 0x80))
         return PLIM_OK;
     gif->color_count = 2u << (flags & 7);
-    return take(&gif->colors, gif, (size_t)3 * gif->color_count, error);
+    return gif_take(&gif->colors, gif, (size_t)3 * gif->color_count, error);
 }
 
 static plim_status skip_blocks(struct gif *gif, plim_error *error)
 {
     const uint8_t *size = NULL, *skipped;
     do {
-        TRY(take(&size, gif, 1, error));
-        TRY(take(&skipped, gif, *size, error));
+        TRY(gif_take(&size, gif, 1, error));
+        TRY(gif_take(&skipped, gif, *size, error));
     } while (*size);
     return PLIM_OK;
 }
@@ -61,7 +61,7 @@ static plim_status skip_blocks(struct gif *gif, plim_error *error)
 static plim_status read_extension(struct gif *gif, plim_error *error)
 {
     const uint8_t *label = NULL;
-    TRY(take(&label, gif, 1, error));
+    TRY(gif_take(&label, gif, 1, error));
     /* A graphic control block of 4 bytes: flags, delay, transparent index. */
     if (*label == 0xF9 && gif->bytes - gif->at >= 5 && gif->data[gif->at] == 4)
         gif->transparent = gif->data[gif->at + 1] & 1 ? gif->data[gif->at + 4] : -1;
@@ -73,7 +73,7 @@ static plim_status read_to_frame(struct gif *gif, plim_error *error)
 {
     const uint8_t *kind = NULL, *frame = NULL;
     for (;;) {
-        TRY(take(&kind, gif, 1, error));
+        TRY(gif_take(&kind, gif, 1, error));
         if (*kind == 0x21) {
             TRY(read_extension(gif, error));
             continue;
@@ -81,7 +81,7 @@ static plim_status read_to_frame(struct gif *gif, plim_error *error)
         if (*kind != 0x2C)
             return fail(error, PLIM_BAD_DATA, "GIF: byte %zu: %s", gif->at - 1,
                         *kind == 0x3B ? "it holds no image" : "an unknown block");
-        TRY(take(&frame, gif, 9, error));
+        TRY(gif_take(&frame, gif, 9, error));
         gif->left = le16(frame), gif->top = le16(frame + 2);
         gif->width = le16(frame + 4), gif->height = le16(frame + 6);
         gif->interlaced = frame[8] & 0x40;
@@ -98,7 +98,7 @@ static plim_status read_head(struct gif *gif, const uint8_t *data, size_t bytes,
 {
     const uint8_t *head = NULL;
     *gif = (struct gif){.data = data, .bytes = bytes, .transparent = -1};
-    TRY(take(&head, gif, 13, error));
+    TRY(gif_take(&head, gif, 13, error));
     TRY(take_colors(gif, head[10], error));
     return read_to_frame(gif, error);
 }
@@ -159,12 +159,12 @@ static plim_status take_code(unsigned *out, struct gif *gif, struct bits *bits, 
     const uint8_t *byte = NULL;
     while (bits->count < width) {
         if (gif->at == bits->block_end) {
-            TRY(take(&byte, gif, 1, error));
+            TRY(gif_take(&byte, gif, 1, error));
             if (!*byte)
                 return fail(error, PLIM_BAD_DATA, "GIF: byte %zu: the data ends before the last pixel", gif->at - 1);
             bits->block_end = gif->at + *byte;
         }
-        TRY(take(&byte, gif, 1, error));
+        TRY(gif_take(&byte, gif, 1, error));
         bits->held |= (uint32_t)*byte << bits->count;
         bits->count += 8;
     }
@@ -191,7 +191,7 @@ static bool paint_code(struct painter *painter, struct lzw *lzw, unsigned code, 
 static plim_status decode_frame(struct painter *painter, struct lzw *lzw, struct gif *gif, plim_error *error)
 {
     const uint8_t *least = NULL;
-    TRY(take(&least, gif, 1, error));
+    TRY(gif_take(&least, gif, 1, error));
     if (*least < 1 || *least > 8)
         return fail(error, PLIM_BAD_DATA, "GIF: byte %zu: codes of %u bits", gif->at - 1, *least);
     unsigned clear = 1u << *least, width = *least + 1u, next = clear + 2, before = CODES, code = 0;

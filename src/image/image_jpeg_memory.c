@@ -17,7 +17,7 @@ struct jvirt_barray_control {
     struct jvirt_barray_control *next;
 };
 
-static void *take(j_common_ptr library, uint64_t bytes)
+static void *jpeg_take(j_common_ptr library, uint64_t bytes)
 {
     struct jpeg *jpeg = library->client_data;
     void *taken = value_buffer_take(jpeg->work, bytes);
@@ -31,7 +31,7 @@ static void *take(j_common_ptr library, uint64_t bytes)
 static void *take_block(j_common_ptr library, int pool, size_t bytes)
 {
     (void)pool;
-    return take(library, bytes);
+    return jpeg_take(library, bytes);
 }
 
 /* count rows, each of so many bytes, and the pointers to them. */
@@ -41,8 +41,8 @@ static void **take_rows(j_common_ptr library, uint64_t row_bytes, JDIMENSION cou
     row_bytes = round_up(row_bytes, ROW_ALIGNMENT);
     if (!mul_u64(&bytes, row_bytes, count))
         bytes = UINT64_MAX;
-    void **rows = take(library, (uint64_t)count * sizeof *rows);
-    uint8_t *first = take(library, bytes);
+    void **rows = jpeg_take(library, (uint64_t)count * sizeof *rows);
+    uint8_t *first = jpeg_take(library, bytes);
     for (JDIMENSION i = 0; i < count; i++)
         rows[i] = first + i * row_bytes;
     return rows;
@@ -80,7 +80,7 @@ static jvirt_barray_ptr plan_blocks(j_common_ptr library, int pool, boolean zero
 {
     (void)pool, (void)zero, (void)access; /* all are zeroed */
     struct jpeg *jpeg = library->client_data;
-    struct jvirt_barray_control *array = take(library, sizeof *array);
+    struct jvirt_barray_control *array = jpeg_take(library, sizeof *array);
     *array = (struct jvirt_barray_control){.row_count = rows, .blocks = blocks, .next = jpeg->planned};
     jpeg->planned = array;
     return array;

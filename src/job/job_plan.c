@@ -7,7 +7,7 @@
 #include "base/numbers/minmax.h"
 #include "base/threads/clock.h"
 #include "job/job.h"
-#include "ops/remember.h"
+#include "ops/sample_state.h"
 
 /* ---- the workload ---- */
 
@@ -144,7 +144,7 @@ static plim_status check_last(const struct plim_job *job, const struct job_data 
 static plim_status check_states(const struct plim_job *job, plim_error *error)
 {
     const struct workload *workload = &job->plan.workload;
-    if (!graph_remembers(&job->plan.train))
+    if (!graph_find_sample_state(&job->plan.train))
         return PLIM_OK;
     TRY(check_last(job, &job->train, job->options.steps_per_epoch, error));
     if (!job->validation.dataset)

@@ -59,7 +59,7 @@ static const struct setting data_settings[] = {
     {"validation", SETTING_NODE, offsetof(struct data_keys, validation), 0},
 };
 
-static plim_status missing(const struct plim_job *job, const char *word, const char *example, plim_error *error)
+static plim_status missing_key(const struct plim_job *job, const char *word, const char *example, plim_error *error)
 {
     plim_status status = fail_at(error, PLIM_BAD_JOB, job->path, "'%s:' is missing", word);
     return hint(error, status, "add %s", example);
@@ -67,7 +67,7 @@ static plim_status missing(const struct plim_job *job, const char *word, const c
 
 plim_status job_lacks(const struct plim_job *job, plim_error *error)
 {
-    return missing(job, job->lacks, job->lacks_example, error);
+    return missing_key(job, job->lacks, job->lacks_example, error);
 }
 
 /* What is not said, of the job file or by --set: at the place where it is. */
@@ -214,9 +214,9 @@ static plim_status read_train(struct plim_job *job, const struct yaml *yaml, pli
         .class_weight = {keys.class_weight, job->path},
     };
     if (!compile.loss.node)
-        return missing(job, "train.loss", "train: {loss: sparse_categorical_crossentropy}", error);
+        return missing_key(job, "train.loss", "train: {loss: sparse_categorical_crossentropy}", error);
     if (!optimizer.node)
-        return missing(job, "train.optimizer", "train: {optimizer: adam}", error);
+        return missing_key(job, "train.optimizer", "train: {optimizer: adam}", error);
     TRY(compile_read(&job->training, job->model, &job->arena, &compile, error));
     TRY(optimizer_read(&job->training.optimizer, optimizer.job, optimizer.node, error));
     if (keys.callbacks)
@@ -469,7 +469,7 @@ plim_status job_read(struct plim_job *job, const plim_job_options *options, plim
     TRY(load(job, options, error));
     TRY(settings_read(&top, top_settings, COUNT(top_settings), job->path, job->yaml, error));
     if (!top.model && !job->data_only)
-        return missing(job, "model", "model: [Dense: 10]", error);
+        return missing_key(job, "model", "model: [Dense: 10]", error);
     TRY(read_places(job, &top, options, error));
     if (top.data)
         TRY(settings_read(&data, data_settings, COUNT(data_settings), job->path, top.data, error));

@@ -11,7 +11,7 @@
 #include "model/layers/weight_options.h"
 #include "model/training/loss_types.h"
 #include "model/training/optimizer.h"
-#include "ops/loss/tally.h"
+#include "ops/loss/sample_sums.h"
 
 enum initializer_kind {
     INITIAL_ZEROS,
@@ -27,11 +27,11 @@ enum initializer_kind {
     INITIAL_IDENTITY,
 };
 enum fans { FANS_IN, FANS_OUT, FANS_BOTH };
-enum spread { SPREAD_TRUNCATED, SPREAD_NORMAL, SPREAD_UNIFORM };
+enum distribution { DISTRIBUTION_TRUNCATED, DISTRIBUTION_NORMAL, DISTRIBUTION_UNIFORM };
 struct initializer { /* kept small, because every weight of thousands of layers has one */
     enum initializer_kind kind : 8;
     enum fans fans : 8; /* for INITIAL_SCALED */
-    enum spread spread : 8;
+    enum distribution distribution : 8;
     unsigned forget : 8; /* the second quarter is set to ones: LSTM's unit_forget_bias */
     int32_t columns;     /* extent of the weight's last axis; set when the weight is created */
     int64_t fan_in, fan_out;
@@ -257,7 +257,7 @@ struct metric {
     bool root;     /* report the square root of the mean: RootMeanSquaredError */
     bool weighted; /* uses sample weights: Keras's weighted_metrics */
     /* For metrics that are not means (metric_sums.c): */
-    struct tally_attributes sums;
+    struct sample_sums_attributes sums;
     double value; /* a bound, or beta */
     int curve, method;
     bool from_logits;

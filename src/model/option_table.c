@@ -25,7 +25,7 @@ static plim_status find_nodes(const struct yaml **node, const struct model_optio
     return settings_read(node, settings, count, at->job, at->map, error);
 }
 
-static plim_status missing(const struct option_place *at, const char *word, plim_error *error)
+static plim_status missing_option(const struct option_place *at, const char *word, plim_error *error)
 {
     if (at->layer)
         return layer_missing(at->layer, word, error);
@@ -40,7 +40,7 @@ static plim_status read_nodes(void *out, const struct model_option *options, int
             TRY(options[i].read((char *)out + options[i].offset, &options[i], at, node[i], error));
     for (int i = 0; i < count; i++)
         if (options[i].required && (options[i].nullable ? yaml_absent(node[i]) : !node[i]))
-            return missing(at, options[i].word, error);
+            return missing_option(at, options[i].word, error);
     return PLIM_OK;
 }
 

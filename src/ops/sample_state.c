@@ -1,10 +1,10 @@
-/* remember.c - what one batch leaves for the next: recall, remember. */
+/* sample_state.c - states with a row for each sample, which one batch leaves for the next: state_read, state_write. */
 #include "ops/update/update_own.h"
 
-const struct tensor *graph_remembers(const struct graph *graph)
+const struct tensor *graph_find_sample_state(const struct graph *graph)
 {
     for (int n = 0; n < graph->node_count; n++)
-        if (graph->node[n]->op == &op_remember)
+        if (graph->node[n]->op == &op_state_write)
             return graph->node[n]->input[0];
     return NULL;
 }
@@ -33,29 +33,29 @@ static void rows_cut(struct cut *cut, const struct node *node)
     cut_rows(cut, node, rows, (double)shape_count(&rows->shape));
 }
 
-/* ---- recall ------------------------------------------------------------ */
+/* ---- state_read ------------------------------------------------------------ */
 
-static plim_status recall_infer(struct graph *graph, struct node *node, plim_error *error)
+static plim_status state_read_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_rows(graph, node, error));
     return output_of(graph, node, 0, node->input[0]->type, node->input[0]->shape, true);
 }
 
-static void recall_reference(const struct call *call)
+static void state_read_reference(const struct call *call)
 {
     int64_t count = output_elements(call);
     for (int64_t i = 0; i < count; i++)
         set(call, 0, i, get(call, 0, i));
 }
 
-const struct op op_recall = {
-    OP_HEAD(recall, 1, 1, recall_infer, rows_cut),
+const struct op op_state_read = {
+    OP_HEAD(state_read, 1, 1, state_read_infer, rows_cut),
     .no_gradient = "what an earlier batch left is a constant of this one",
 };
 
-/* ---- remember ---------------------------------------------------------- */
+/* ---- state_write ---------------------------------------------------------- */
 
-static plim_status remember_infer(struct graph *graph, struct node *node, plim_error *error)
+static plim_status state_write_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_rows(graph, node, error));
     TRY(need_batched(node, 1, error));
@@ -64,7 +64,7 @@ static plim_status remember_infer(struct graph *graph, struct node *node, plim_e
     return PLIM_OK;
 }
 
-static void remember_reference(const struct call *call)
+static void state_write_reference(const struct call *call)
 {
     const struct tensor *y = call->node->input[1];
     int64_t count = call_rows(call, y) * shape_row(&y->shape);
@@ -72,8 +72,8 @@ static void remember_reference(const struct call *call)
         put(call, 0, i, get(call, 1, i));
 }
 
-const struct op op_remember = {
-    OP_HEAD(remember, 2, 0, remember_infer, rows_cut),
+const struct op op_state_write = {
+    OP_HEAD(state_write, 2, 0, state_write_infer, rows_cut),
     .no_gradient = NO_GRADIENT,
     .updates = 1 << 0,
 };

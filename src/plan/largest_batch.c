@@ -7,7 +7,7 @@
 
 #include "base/numbers/hash.h"
 #include "base/threads/workers.h"
-#include "ops/remember.h"
+#include "ops/sample_state.h"
 #include "plan/planner.h"
 
 #define MOST_BATCH    ((int64_t)1 << 30)
@@ -101,7 +101,7 @@ static plim_status search_init(struct search *out, struct plan *plan, plim_error
     *out = (struct search){.backend = {.type = &search_backend},
                            .plan = plan,
                            .own_program = program_cost(plan->program),
-                           .one_batch = graph_remembers(&plan->train) != NULL,
+                           .one_batch = graph_find_sample_state(&plan->train) != NULL,
                            .margin = plan->process.slack_bytes + ROUNDING + plan->limit_bytes / 512};
     if (program_kernels(plan->program, "onednn"))
         out->margin += OTHER_KERNELS;

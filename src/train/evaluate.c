@@ -14,12 +14,12 @@ void clear_sums(struct trainer *trainer, int phase, const struct model_tensors *
 
 plim_status trainer_check_batch(const struct trainer *trainer, const struct batch *batch, plim_error *error)
 {
-    int64_t rows = trainer->remembered ? trainer->remembered->shape.dim[0] : batch->count;
+    int64_t rows = trainer->sample_state ? trainer->sample_state->shape.dim[0] : batch->count;
     if (rows == batch->count)
         return PLIM_OK;
     plim_status status =
         fail(error, PLIM_BAD_DATA, "%s: a stateful layer takes batches of %lld samples, this one has %lld",
-             trainer->remembered->name, (long long)rows, (long long)batch->count);
+             trainer->sample_state->name, (long long)rows, (long long)batch->count);
     return hint(error, status, "batch: {size: %lld, drop_remainder: true}", (long long)rows);
 }
 

@@ -13,7 +13,7 @@
 #include "base/memory/budget_stop.h"
 #include "base/memory/limits.h"
 #include "base/threads/clock.h"
-#include "ops/remember.h"
+#include "ops/sample_state.h"
 #include "pipeline/maps/images/value_scale.h"
 #include "train/trainer.h"
 
@@ -89,7 +89,7 @@ static void send(struct run *run, plim_event_kind kind, const plim_end *end)
 }
 
 /* Figures of the epoch so far. */
-static void show(struct run *run, plim_event_kind kind, uint64_t now_ns)
+static void send_progress(struct run *run, plim_event_kind kind, uint64_t now_ns)
 {
     const struct position *position = &run->trainer->position;
     plim_progress *progress = &run->progress;
@@ -112,7 +112,7 @@ static void show(struct run *run, plim_event_kind kind, uint64_t now_ns)
     send(run, kind, NULL);
 }
 
-static uint64_t takes(const struct run *run)
+static uint64_t allocation_count(const struct run *run)
 {
     return budget_usage(run->trainer->budget).takes;
 }
@@ -122,14 +122,14 @@ static void pause_steps(struct run *run)
 {
     if (run->mark_ns)
         run->steps_ns += clock_ns() - run->mark_ns;
-    run->paused_takes = takes(run);
+    run->paused_takes = allocation_count(run);
 }
 
 static void go_on(struct run *run)
 {
     if (run->mark_ns)
         run->mark_ns = clock_ns();
-    run->outside_takes += takes(run) - run->paused_takes;
+    run->outside_takes += allocation_count(run) - run->paused_takes;
 }
 
 static uint64_t data_wait_ns(const struct run *run)
@@ -157,7 +157,7 @@ static void count_step(struct run *run, int64_t samples, uint64_t now_ns)
         run->counted_samples += samples;
     }
     if (run->steps == WARM_UP_STEPS) {
-        run->warm_takes = takes(run);
+        run->warm_takes = allocation_count(run);
         run->outside_takes = 0;
     }
     if (run->steps == HEAP_WATCH_STEP)
@@ -218,7 +218,7 @@ static plim_status step(struct run *run, const struct batch *batch, plim_error *
     tell_skipped(run);
     uint64_t now_ns = clock_ns();
     count_step(run, batch->count, now_ns);
-    show(run, PLIM_EVENT_STEP, now_ns);
+    send_progress(run, PLIM_EVENT_STEP, now_ns);
     run->progress.note = NULL; /* said once */
     return PLIM_OK;
 }
@@ -267,14 +267,14 @@ static plim_status stop(struct run *run, plim_error *error)
 
 /* ---- validation ---- */
 
-/* What layers remember goes on through validation: a stop in the middle of it leaves a state that no run that was not
+/* States of layers go on through validation: a stop in the middle of it leaves a state that no run that was not
    stopped comes to. The checkpoint of before it is what a resume goes on from, so it is written first. */
 static plim_status validate(struct run *run, plim_error *error)
 {
     struct evaluation sums = {0};
     if (!run->trainer->validation_iterator)
         return PLIM_OK;
-    if (run->trainer->remembered && trainer_saves(run->trainer) && !is_kept(run))
+    if (run->trainer->sample_state && trainer_saves(run->trainer) && !is_kept(run))
         TRY(save(run, error));
     pause_steps(run);
     plim_status status = evaluate(&sums, run->trainer, error);
@@ -344,7 +344,7 @@ static void begin_epoch(struct run *run)
     run->epoch_first_ns = 0;
     run->epoch_steps = 0;
     run->progress.validated = false;
-    show(run, PLIM_EVENT_BEGIN, run->epoch_ns);
+    send_progress(run, PLIM_EVENT_BEGIN, run->epoch_ns);
     run->progress.note = NULL; /* said once */
 }
 
@@ -359,7 +359,7 @@ static plim_status run_epoch(struct run *run, plim_error *error)
         return stop(run, error);
     if (status != PLIM_OK)
         return status;
-    show(run, PLIM_EVENT_EPOCH, clock_ns());
+    send_progress(run, PLIM_EVENT_EPOCH, clock_ns());
     position->epoch++;
     position->step = position->epoch_samples = 0;
     position->loss_sum = 0.0;
@@ -433,7 +433,7 @@ static plim_status prepare(struct run *run, plim_error *error)
     if (steps == CARDINALITY_INFINITE && !trainer->options.steps_per_epoch)
         return hint(error, fail(error, PLIM_BAD_JOB, "the training data never ends"), "set train.steps_per_epoch");
     trainer->note[0] = '\0';
-    trainer->remembered = graph_remembers(trainer->machine.program->phase[PHASE_TRAIN].graph);
+    trainer->sample_state = graph_find_sample_state(trainer->machine.program->phase[PHASE_TRAIN].graph);
     trainer->position = (struct position){
         .seed = trainer->options.seed,
         .batch = dataset_batch_size(trainer->train),
@@ -509,7 +509,7 @@ static void end_figures(plim_end *end, struct run *run)
 {
     struct trainer *trainer = run->trainer;
     struct process_usage usage = {0};
-    uint64_t outside = run->steps >= WARM_UP_STEPS ? run->warm_takes + run->outside_takes : takes(run);
+    uint64_t outside = run->steps >= WARM_UP_STEPS ? run->warm_takes + run->outside_takes : allocation_count(run);
     int64_t warm_steps = run->steps - WARM_UP_STEPS;
     if (run->mark_ns)
         run->steps_ns += clock_ns() - run->mark_ns;
@@ -519,7 +519,7 @@ static void end_figures(plim_end *end, struct run *run)
     end->seconds = seconds_since(run->begin_ns, clock_ns());
     end->samples_per_s = seconds > 0.0 && run->counted_samples ? (double)run->counted_samples / seconds : 0.0;
     end->predicted_peak_bytes = trainer->predicted_peak;
-    end->allocations_per_step = warm_steps > 0 ? (double)(takes(run) - outside) / (double)warm_steps : 0.0;
+    end->allocations_per_step = warm_steps > 0 ? (double)(allocation_count(run) - outside) / (double)warm_steps : 0.0;
     end->malloc_growth_bytes = run->heap_bytes ? (int64_t)(budget_heap_bytes() - run->heap_bytes) : 0;
     if (run->steps_ns)
         end->data_wait_share = fmin((double)(data_wait_ns(run) - run->first_wait_ns) / (double)run->steps_ns, 1.0);

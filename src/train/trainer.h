@@ -157,7 +157,7 @@ struct trainer {
     struct dataset *train, *validation; /* borrowed */
     struct iterator *train_iterator, *validation_iterator;
     struct scratch_disk *scratch;
-    const struct tensor *remembered; /* a state with one row per sample, or NULL; set when the run begins */
+    const struct tensor *sample_state; /* a state with one row per sample, or NULL; set when the run begins */
     struct trainer_options options;
     struct position position;
     struct checkpoint_folder checkpoints;

@@ -65,7 +65,7 @@ static void note_read(struct encoder *e, const struct node *node, int i)
         e->able[tensor->id]++;
 }
 
-static void look(struct encoder *e)
+static void find_encodable(struct encoder *e)
 {
     for (int t = 0; t < e->tensors; t++)
         e->kept[t] = e->graph->tensor[t]->kind != KIND_VALUE;
@@ -267,7 +267,7 @@ plim_status encode_kept(struct graph *graph, plim_error *error)
     arena_init(&work, graph->arena.budget, TAG_PLANNER);
     plim_status status = take_tables(&e, &work);
     if (status == PLIM_OK) {
-        look(&e);
+        find_encodable(&e);
         weigh(&e);
         decide(&e);
         graph->backward = false;

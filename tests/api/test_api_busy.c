@@ -358,7 +358,7 @@ static void the_hosts_floats_come_back(void **state)
 
 /* ---- what the header says of numbers and counts ---- */
 
-static void a_constant_spreads_and_weights_are_counted(void **state)
+static void a_constant_broadcasts_and_weights_are_counted(void **state)
 {
     plim_budget *budget = budget_of(32 * MIB);
     plim_graph *graph = graph_of(budget, 4, true);
@@ -410,7 +410,7 @@ int main(void)
         cmocka_unit_test(a_graph_at_work),
         cmocka_unit_test(an_iterator_serves_no_function_of_its_own),
         cmocka_unit_test(the_hosts_floats_come_back),
-        cmocka_unit_test(a_constant_spreads_and_weights_are_counted),
+        cmocka_unit_test(a_constant_broadcasts_and_weights_are_counted),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

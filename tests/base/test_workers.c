@@ -29,7 +29,7 @@ static void nap(long ns)
     nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
 }
 
-struct tally {
+struct unit_counts {
     int runs[UNITS_MOST]; /* not atomic: a unit has one owner, and the end of a run orders it */
     int workers;
     atomic_int out_of_range;
@@ -38,25 +38,25 @@ struct tally {
 
 static void count_unit(void *context, int unit, int worker)
 {
-    struct tally *tally = context;
-    if (unit < 0 || unit >= UNITS_MOST || worker < 0 || worker >= tally->workers) {
-        atomic_fetch_add(&tally->out_of_range, 1);
+    struct unit_counts *counts = context;
+    if (unit < 0 || unit >= UNITS_MOST || worker < 0 || worker >= counts->workers) {
+        atomic_fetch_add(&counts->out_of_range, 1);
         return;
     }
-    if (tally->slow && unit % 3 == 0)
+    if (counts->slow && unit % 3 == 0)
         nap(30000);
-    tally->runs[unit]++;
+    counts->runs[unit]++;
 }
 
 static void run_rounds(struct team *team, int workers, int rounds, bool slow)
 {
     for (int round = 0; round < rounds; round++) {
-        struct tally tally = {.workers = workers, .slow = slow};
+        struct unit_counts counts = {.workers = workers, .slow = slow};
         int units = round % UNITS_MOST;
-        team_run(team, units, count_unit, &tally);
+        team_run(team, units, count_unit, &counts);
         for (int unit = 0; unit < UNITS_MOST; unit++)
-            assert_int_equal(tally.runs[unit], unit < units);
-        assert_int_equal(tally.out_of_range, 0);
+            assert_int_equal(counts.runs[unit], unit < units);
+        assert_int_equal(counts.out_of_range, 0);
         if (round % 100 == 99)
             nap(60000); /* long enough for the others to fall asleep */
     }
@@ -88,9 +88,9 @@ static void one_unit_stays_with_the_caller(void **state)
     struct team *team = NULL;
     assert_int_equal(team_make(&team, budget, 3, NULL, NULL), PLIM_OK);
     for (int i = 0; i < 1000; i++) {
-        struct tally tally = {.workers = 1}; /* any other worker is out of range */
-        team_run(team, 1, count_unit, &tally);
-        assert_int_equal(tally.runs[0], 1);
+        struct unit_counts counts = {.workers = 1}; /* any other worker is out of range */
+        team_run(team, 1, count_unit, &counts);
+        assert_int_equal(counts.runs[0], 1);
     }
     team_free(team);
     budget_free(budget);

@@ -360,8 +360,8 @@ static void hostile_constants_are_refused(void **state)
         {ADDED(ARRAY("[9223372036854775807]", "int64")), "is no int64"},
         {ADDED(ARRAY("{\"value\": 1}", "float32")), "a number or a list"},
         {ADDED(ARRAY("null", "float32")), "a number or a list"},
-        {ADDED(ARRAY("[1, 2, 3]", "float32")), "do not spread"},
-        {ADDED(ARRAY("[[1], [2]]", "float32")), "do not spread"},
+        {ADDED(ARRAY("[1, 2, 3]", "float32")), "do not broadcast"},
+        {ADDED(ARRAY("[[1], [2]]", "float32")), "do not broadcast"},
         {ADDED(ARRAY("[[[1, 2, 3, 4]]]", "float32")), "3 axes beside values of 2"},
         {ADDED(
              "{\"class_name\": \"__numpy__\", \"config\": {\"value\": \"0000\", \"dtype\": \"int8\", \"shape\": [3]}}"),

@@ -417,8 +417,10 @@ static void initializers_of_every_kind(void **state)
         {{.kind = INITIAL_NORMAL, .value = 0.3, .center = -1}, -1, 0.3},
         {{.kind = INITIAL_TRUNCATED_NORMAL, .value = 0.3}, 0, 0.3 * 0.87962566},
         {{.kind = INITIAL_SCALED, .value = 1, .fan_in = 50, .fan_out = 150, .fans = FANS_BOTH}, 0, 0.1},
-        {{.kind = INITIAL_SCALED, .value = 2, .fan_in = 50, .spread = SPREAD_UNIFORM}, 0, 0.2},
-        {{.kind = INITIAL_SCALED, .value = 4, .fan_out = 100, .fans = FANS_OUT, .spread = SPREAD_NORMAL}, 0, 0.2},
+        {{.kind = INITIAL_SCALED, .value = 2, .fan_in = 50, .distribution = DISTRIBUTION_UNIFORM}, 0, 0.2},
+        {{.kind = INITIAL_SCALED, .value = 4, .fan_out = 100, .fans = FANS_OUT, .distribution = DISTRIBUTION_NORMAL},
+         0,
+         0.2},
     };
     for (int c = 0; c < COUNT(cases); c++) {
         double sum = 0, square = 0;

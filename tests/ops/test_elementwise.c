@@ -1,5 +1,6 @@
 /* test_elementwise.c - what the common tests of ops do not ask: how exact the kernels' functions are over the floats,
-   infinities and what is not a number, casts at their limits, shapes that do not spread, and values known by hand. */
+   infinities and what is not a number, casts at their limits, shapes that do not broadcast, and values known
+   by hand. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -346,13 +347,13 @@ static void refuse_shapes(struct trial *trial, const struct op *op, struct shape
         weight ? graph_weight(&trial->graph, "w", TYPE_F32, b, true) : graph_input(&trial->graph, "y", 1, TYPE_F32, b);
     binary(&trial->graph, op, x, y);
     assert_int_equal(graph_check(&trial->graph, &error), PLIM_BAD_MODEL);
-    assert_non_null(strstr(error.message, "do not spread"));
+    assert_non_null(strstr(error.message, "do not broadcast"));
     graph_release(&trial->graph);
 }
 
 #define SHAPE(...) shape_of((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]){__VA_ARGS__})
 
-static void shapes_that_do_not_spread_are_refused(void **state)
+static void shapes_that_do_not_broadcast_are_refused(void **state)
 {
     struct trial *trial = *state;
     assert_int_equal(budget_make(&trial->budget, BUDGET_UNLIMITED, NULL), PLIM_OK);
@@ -416,7 +417,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(functions_are_exact),           cmocka_unit_test(powers_are_exact),
         cmocka_unit_test(odd_values_are_the_references), cmocka_unit_test(odd_pairs_are_the_references),
-        cmocka_unit_test(casts_keep_their_limits),       cmocka_unit_test(shapes_that_do_not_spread_are_refused),
+        cmocka_unit_test(casts_keep_their_limits),       cmocka_unit_test(shapes_that_do_not_broadcast_are_refused),
         cmocka_unit_test(the_batch_stays_in_front),      cmocka_unit_test(known_values),
     };
     return cmocka_run_group_tests_name("elementwise", tests, setup, teardown);

@@ -264,7 +264,7 @@ static void gradients_stop(void **state)
     fixture_release(&f);
 }
 
-/* Numbers of the graph's own, spread over a batch; their shape and type are those that were said. */
+/* Numbers of the graph's own, broadcast over a batch; their shape and type are those that were said. */
 static void constants_are_what_they_were(void **state)
 {
     struct fixture f;
@@ -466,7 +466,7 @@ static void small_values(void **state)
     struct rescale_attributes rescale = {2, 1, 0};
     struct clip_log_attributes clip = {0.5, 2};
     struct reduce_attributes over_last = {.axes = 1 << 1, .keep = 1};
-    struct reduce_spread_attributes spread = {.axes = 1 << 1, .keep = 1, .factor = 1, .rank = 1, .row = {2}};
+    struct reduce_broadcast_attributes broadcast = {.axes = 1 << 1, .keep = 1, .factor = 1, .rank = 1, .row = {2}};
     (void)state;
     start(&f, 2);
     struct tensor *x = input(&f, "x", TYPE_F64, SHAPE(2, 2)), *byte = input(&f, "byte", TYPE_U8, SHAPE(2, 2));
@@ -475,7 +475,7 @@ static void small_values(void **state)
     struct tensor *logs = graph_add(&f.graph, &op_clip_log, &x, 1, &clip, sizeof(clip));
     struct tensor *rows = unary(&f.graph, &op_sum_rows, x);
     struct tensor *last = graph_add(&f.graph, &op_reduce_sum, &x, 1, &over_last, sizeof(over_last));
-    struct tensor *wide = graph_add(&f.graph, &op_reduce_spread, &last, 1, &spread, sizeof(spread));
+    struct tensor *wide = graph_add(&f.graph, &op_reduce_broadcast, &last, 1, &broadcast, sizeof(broadcast));
     prepare(&f);
     PUT(&f, x, -log(3), 0, 1, 4);
     PUT(&f, byte, 0, 1, 200, 255);

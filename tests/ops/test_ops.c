@@ -53,11 +53,11 @@ static struct tensor *to_loss(struct graph *graph, struct tensor *y)
     struct reduce_attributes row = {.axes = 1 << 1};
     if (y->producer->op == &op_batch_mean)
         return y;
-    if (!y->batched) { /* spread over a batch, with other weights for each sample */
+    if (!y->batched) { /* broadcast over a batch, with other weights for each sample */
         struct shape shape = {.rank = y->shape.rank + 1, .dim = {graph->batch}};
         for (int k = 0; k < y->shape.rank; k++)
             shape.dim[k + 1] = y->shape.dim[k];
-        y = binary(graph, &op_multiply, graph_input(graph, "spread", 8, y->type, shape), y);
+        y = binary(graph, &op_multiply, graph_input(graph, "broadcast", 8, y->type, shape), y);
     }
     struct tensor *flat = unary(graph, &op_flatten, y);
     struct tensor *r = graph_input(graph, "r", 9, y->type, flat->shape);

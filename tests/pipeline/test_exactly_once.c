@@ -99,26 +99,26 @@ static bool choose_run(struct run *run, struct dice *dice, plim_budget *budget)
 
 /* ---- counting ---- */
 
-struct tally {
+struct seen_ids {
     int64_t count, id[N];
     bool seen[N];
 };
 
-static void count(struct tally *tally, const struct run *run, const plim_batch *batch)
+static void count(struct seen_ids *ids, const struct run *run, const plim_batch *batch)
 {
     for (int64_t i = 0; i < batch->count; i++) {
         int64_t id = ((const int64_t *)batch->column[0])[i];
-        if (id < 0 || id >= N || tally->seen[id])
+        if (id < 0 || id >= N || ids->seen[id])
             fail_msg("%s: id %lld comes %s", run->what, (long long)id, id < 0 || id >= N ? "from nowhere" : "twice");
-        tally->seen[id] = true;
-        tally->id[tally->count++] = id;
+        ids->seen[id] = true;
+        ids->id[ids->count++] = id;
     }
 }
 
-static void check_tally(const struct tally *tally, const struct run *run, int64_t epoch)
+static void check_ids(const struct seen_ids *ids, const struct run *run, int64_t epoch)
 {
-    if (tally->count != N)
-        fail_msg("%s: %lld of %d ids came in epoch %lld", run->what, (long long)tally->count, N, (long long)epoch);
+    if (ids->count != N)
+        fail_msg("%s: %lld of %d ids came in epoch %lld", run->what, (long long)ids->count, N, (long long)epoch);
 }
 
 /* ---- stops and restores ---- */
@@ -144,22 +144,22 @@ static int stopped_run(const struct run *run, struct dice *dice)
     plim_dataset *dataset = make_run(run, 0, 0);
     plim_iterator *whole = open_run(run, dataset, dice, NULL), *iterator = open_run(run, dataset, dice, NULL);
     for (int64_t epoch = 0; epoch < 2; epoch++) {
-        struct tally expected = {0}, tally = {0};
+        struct seen_ids expected = {0}, ids = {0};
         for (const plim_batch *batch; (batch = next_of(run, whole));)
             count(&expected, run, batch);
-        check_tally(&expected, run, epoch);
+        check_ids(&expected, run, epoch);
         if (roll(dice, 4) == 0)
             stop_and_go_on(&iterator, run, dataset, dice); /* at the beginning of an epoch */
         for (const plim_batch *batch; (batch = next_of(run, iterator));) {
             assert_int_equal(batch->epoch, epoch);
-            count(&tally, run, batch);
+            count(&ids, run, batch);
             if (roll(dice, 4))
                 continue;
             stop_and_go_on(&iterator, run, dataset, dice);
             stops++;
         }
-        check_tally(&tally, run, epoch);
-        if (memcmp(tally.id, expected.id, sizeof tally.id) != 0)
+        check_ids(&ids, run, epoch);
+        if (memcmp(ids.id, expected.id, sizeof ids.id) != 0)
             fail_msg("%s: another order after a restore", run->what);
     }
     plim_iterator_close(whole);
@@ -224,14 +224,14 @@ static void close_crew(struct crew *crew)
 }
 
 /* A batch of each. Returns how many gave one. */
-static int64_t one_round(struct tally *tally, struct crew *crew, bool over[MOST_SHARDS], const struct run *run)
+static int64_t one_round(struct seen_ids *ids, struct crew *crew, bool over[MOST_SHARDS], const struct run *run)
 {
     int64_t gave = 0;
     for (int64_t s = 0; s < crew->shards; s++) {
         const plim_batch *batch = over[s] ? NULL : next_of(run, crew->iterator[s]);
         over[s] = !batch;
         if (batch)
-            count(tally, run, batch);
+            count(ids, run, batch);
         gave += batch != NULL;
     }
     return gave;
@@ -252,7 +252,7 @@ static void place_of(plim_iterator_state *state, const struct crew *crew, const 
 static int sharded_epoch(const struct run *run, struct dice *dice, int64_t epoch)
 {
     struct crew crew;
-    struct tally tally = {0};
+    struct seen_ids ids = {0};
     bool over[MOST_SHARDS] = {false};
     plim_iterator_state state = {0};
     int stops = 0;
@@ -262,7 +262,7 @@ static int sharded_epoch(const struct run *run, struct dice *dice, int64_t epoch
         for (int64_t s = 0; s < crew.shards; s++)
             while (next_of(run, crew.iterator[s]))
                 ;
-    while ((gave = one_round(&tally, &crew, over, run))) {
+    while ((gave = one_round(&ids, &crew, over, run))) {
         if (gave < crew.shards || roll(dice, 2))
             continue; /* to the end, when one has reached it */
         place_of(&state, &crew, run);
@@ -271,7 +271,7 @@ static int sharded_epoch(const struct run *run, struct dice *dice, int64_t epoch
         stops++;
     }
     close_crew(&crew);
-    check_tally(&tally, run, epoch);
+    check_ids(&ids, run, epoch);
     return stops;
 }
 

@@ -32,7 +32,7 @@ static inline void cpu_set_axis(struct cpu_kernel *out, const struct shape *shap
         out->size[2] *= shape->dim[i];
 }
 
-/* Label (or weight) i of a loss or a tally, whose second input they are; any
+/* Label (or weight) i of a loss or of sample_sums, whose second input they are; any
    type that a column of the data may have. */
 static inline double label_at(const struct call *call, int64_t i)
 {

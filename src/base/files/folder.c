@@ -102,7 +102,7 @@ static enum folder_kind kind_of(mode_t mode)
 }
 
 /* Links, and where the file system does not say: asked for one by one. An entry that has gone is of no kind. */
-static plim_status look(struct folder_entry *entry, uint8_t type, const struct folder *folder, plim_error *error)
+static plim_status stat_entry(struct folder_entry *entry, uint8_t type, const struct folder *folder, plim_error *error)
 {
     struct stat status;
     entry->link = type == DT_LNK;
@@ -135,7 +135,7 @@ plim_status folder_next(bool *more, struct folder_entry *out, struct folder *fol
         if (strcmp(entry->name, ".") == 0 || strcmp(entry->name, "..") == 0)
             continue;
         struct folder_entry found = {.name = entry->name};
-        TRY(look(&found, entry->type, folder, error));
+        TRY(stat_entry(&found, entry->type, folder, error));
         *out = found;
         return PLIM_OK;
     }

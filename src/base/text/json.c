@@ -167,7 +167,7 @@ static bool pass_word(struct json_reader *reader, const char *word)
     return true;
 }
 
-static plim_status enter(struct json_token *token, struct json_reader *reader, bool object, plim_error *error)
+static plim_status enter_container(struct json_token *token, struct json_reader *reader, bool object, plim_error *error)
 {
     if (reader->depth == JSON_DEPTH)
         return wrong(reader, error, reader->at, "more than %d levels", JSON_DEPTH);
@@ -206,7 +206,7 @@ static plim_status read_value(struct json_token *token, struct json_reader *read
     int c = peek(reader);
     token->at = reader->base + reader->at;
     if (c == '{' || c == '[')
-        return enter(token, reader, c == '{', error);
+        return enter_container(token, reader, c == '{', error);
     token->kind = JSON_STRING;
     if (c == '"')
         TRY(read_string(&token->text, &token->text_bytes, reader, error));

@@ -22,7 +22,7 @@ struct tree_builder {
     plim_error *error;
 };
 
-static plim_status wrong(struct tree_builder *builder, const char *what)
+static plim_status tree_fail(struct tree_builder *builder, const char *what)
 {
     char where[256];
     message_print(where, sizeof where, "%.200s:%d:%d", builder->name, builder->line, builder->column);
@@ -46,7 +46,7 @@ static plim_status copy(const char **out, struct tree_builder *builder, const ch
     if (!escaped)
         memcpy(text, raw, bytes);
     else if (!json_unescape(text, bytes + 1, raw, bytes))
-        return wrong(builder, "a text that holds the character 0, or is no text");
+        return tree_fail(builder, "a text that holds the character 0, or is no text");
     *out = text;
     return PLIM_OK;
 }
@@ -70,17 +70,17 @@ static plim_status fill_scalar(struct yaml *node, struct tree_builder *builder, 
 static plim_status check_key(struct tree_builder *builder, const struct yaml *map, const struct yaml *node)
 {
     if (map->count > MANY_KEYS)
-        return wrong(builder, "more keys in one object than a model has");
+        return tree_fail(builder, "more keys in one object than a model has");
     for (const struct yaml *other = map->first; other && other != node; other = other->next)
         if (strcmp(other->key, node->key) == 0)
-            return wrong(builder, "a key that is there twice");
+            return tree_fail(builder, "a key that is there twice");
     return PLIM_OK;
 }
 
 static plim_status add_node(struct tree_builder *builder, const struct json_token *token, struct yaml **root)
 {
     if (++builder->nodes > JSON_TREE_MOST_NODES)
-        return wrong(builder, "too many values in one file");
+        return tree_fail(builder, "too many values in one file");
     struct yaml *node = arena_take(builder->arena, sizeof *node);
     if (!node)
         return arena_refused(builder->arena, builder->error);

@@ -41,8 +41,8 @@ bool setting_number(double *out, const char *text)
     return true;
 }
 
-static plim_status wrong(const char *expected, const struct setting *setting, const char *job, const struct yaml *value,
-                         plim_error *error)
+static plim_status wrong_value(const char *expected, const struct setting *setting, const char *job,
+                               const struct yaml *value, plim_error *error)
 {
     if (value->kind != YAML_SCALAR)
         return yaml_fail(error, PLIM_BAD_JOB, job, value, "%s: expected %s, got a %s", setting->word, expected,
@@ -57,9 +57,9 @@ static plim_status read_number(double *out, const struct setting *setting, const
 {
     double number;
     if (value->kind != YAML_SCALAR || !setting_number(&number, value->text))
-        return wrong("a number", setting, job, value, error);
+        return wrong_value("a number", setting, job, value, error);
     if (fabs(number) > (double)FLT_MAX)
-        return wrong("a number of at most 3.4e38 (float32)", setting, job, value, error);
+        return wrong_value("a number of at most 3.4e38 (float32)", setting, job, value, error);
     *out = number;
     return PLIM_OK;
 }
@@ -69,7 +69,7 @@ static plim_status read_whole(int64_t *out, const struct setting *setting, const
 {
     int64_t whole;
     if (value->kind != YAML_SCALAR || !setting_whole(&whole, value->text))
-        return wrong("a whole number", setting, job, value, error);
+        return wrong_value("a whole number", setting, job, value, error);
     if (whole < setting->least)
         return yaml_fail(error, PLIM_BAD_JOB, job, value, "%s: must be at least %lld, got %lld", setting->word,
                          (long long)setting->least, (long long)whole);
@@ -88,12 +88,12 @@ plim_status setting_value(void *out, const struct setting *setting, const char *
         return read_number(out, setting, job, value, error);
     case SETTING_BOOL:
         if (!scalar || (strcmp(value->text, "true") != 0 && strcmp(value->text, "false") != 0))
-            return wrong("true or false", setting, job, value, error);
+            return wrong_value("true or false", setting, job, value, error);
         *(bool *)out = value->text[0] == 't';
         return PLIM_OK;
     case SETTING_WORD:
         if (!scalar)
-            return wrong("a word", setting, job, value, error);
+            return wrong_value("a word", setting, job, value, error);
         if (setting->least > 0 && !value->text[0])
             return yaml_fail(error, PLIM_BAD_JOB, job, value, "%s: must not be empty", setting->word);
         *(const char **)out = value->text;

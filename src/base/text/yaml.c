@@ -39,7 +39,7 @@ struct builder {
     int line, column; /* where we are: what has no place of its own gets this */
 };
 
-static plim_status wrong(plim_error *error, const char *name, int line, int column, const char *what)
+static plim_status place_fail(plim_error *error, const char *name, int line, int column, const char *what)
 {
     char where[256];
     message_print(where, sizeof where, "%.200s:%d:%d", name, line, column);
@@ -48,7 +48,7 @@ static plim_status wrong(plim_error *error, const char *name, int line, int colu
 
 static plim_status wrong_here(struct builder *builder, const char *what)
 {
-    return wrong(builder->error, builder->name, builder->line, builder->column, what);
+    return place_fail(builder->error, builder->name, builder->line, builder->column, what);
 }
 
 /* ---- the bytes ------------------------------------------------------- */
@@ -76,7 +76,7 @@ static plim_status check_characters(const char *name, const char *text, size_t b
         length = json_utf8_length(text + at, bytes - at);
         const char *what = bad_character(text + at, length, column);
         if (what != NULL)
-            return wrong(error, name, line, column, what);
+            return place_fail(error, name, line, column, what);
         column = text[at] == '\n' ? 1 : column + 1;
         line += text[at] == '\n';
     }
@@ -96,7 +96,7 @@ static plim_status check_empty_lines(const char *name, const char *text, size_t 
         empty = blank ? empty + 1 : 0;
         blank = true;
         if (empty > MOST_EMPTY_LINES)
-            return wrong(error, name, line, 1, "too many empty lines");
+            return place_fail(error, name, line, 1, "too many empty lines");
     }
     return PLIM_OK;
 }

@@ -393,7 +393,8 @@ plim_status hdf5_find(struct hdf5_dataset *out, struct hdf5 *hdf5, const char *p
     return read_dataset(out, hdf5, object, error);
 }
 
-static plim_status show(bool *done, struct visitor *visitor, const char *name, uint64_t object, plim_error *error)
+static plim_status visit_object(bool *done, struct visitor *visitor, const char *name, uint64_t object,
+                                plim_error *error)
 {
     (void)object, (void)error;
     *done = !visitor->visit(visitor->context, name);
@@ -402,7 +403,7 @@ static plim_status show(bool *done, struct visitor *visitor, const char *name, u
 
 plim_status hdf5_names(struct hdf5 *hdf5, hdf5_visit *visit, void *context, plim_error *error)
 {
-    struct visitor visitor = {.hdf5 = hdf5, .link = show, .visit = visit, .context = context};
+    struct visitor visitor = {.hdf5 = hdf5, .link = visit_object, .visit = visit, .context = context};
     begin_steps(hdf5);
     return visit_group(&visitor, hdf5->root, error);
 }

@@ -119,8 +119,8 @@ bool path_enter(char path[FILE_PATH_MOST + 1], size_t *length, const char *name,
 }
 
 /* An entry that matched its part of the pattern; `rest` is what follows it. */
-static plim_status enter(struct search *search, size_t length, const struct folder_entry *entry, const char *rest,
-                         int depth, plim_error *error)
+static plim_status enter_match(struct search *search, size_t length, const struct folder_entry *entry, const char *rest,
+                               int depth, plim_error *error)
 {
     size_t longer = length;
     if (!*rest)
@@ -154,7 +154,7 @@ static plim_status search_folder(struct search *search, size_t length, const cha
         if (status != PLIM_OK || !more)
             break;
         if (file_matches(part, part_bytes, entry.name))
-            status = enter(search, length, &entry, rest, depth, error);
+            status = enter_match(search, length, &entry, rest, depth, error);
     }
     folder_close(folder);
     return status;

@@ -240,7 +240,7 @@ static bool walk_record(struct record_walk *walk, struct wire record)
 
 /* ---- errors ------------------------------------------------------------------ */
 
-static plim_status missing(const struct declared *declared, plim_error *error)
+static plim_status missing_feature(const struct declared *declared, plim_error *error)
 {
     return fail(error, PLIM_BAD_DATA, "feature%s '%s' (%s) is required but could not be found",
                 declared->feature.in_list ? " list" : "", declared->feature.name, type_name(declared->feature.type));
@@ -313,7 +313,7 @@ static plim_status put_fixed(void *to, const struct declared *declared, const st
     TRY(find_values(&list, &count, declared, found, error));
     if (!list.bytes.p) {
         if (!declared->feature.fallback)
-            return missing(declared, error);
+            return missing_feature(declared, error);
         memcpy(to, declared->feature.fallback, declared->values * declared->size);
         return PLIM_OK;
     }
@@ -331,7 +331,7 @@ static plim_status put_variable(struct cell *cell, const struct declared *declar
     TRY(find_values(&list, &count, declared, found, error));
     bool steps = declared->feature.kind == FEATURE_SEQUENCE;
     if (!list.bytes.p && steps && !declared->feature.may_miss)
-        return missing(declared, error);
+        return missing_feature(declared, error);
     if (steps && count % declared->values != 0)
         return wrong_count(declared, count, error);
     *cell = (struct cell){.data = value_buffer_take(values, count * declared->size)};
@@ -418,7 +418,7 @@ static plim_status put_list(struct cell *cell, const struct declared *declared, 
     uint64_t steps = 0, longest = 0, bytes;
     bool fixed = declared->feature.kind == FEATURE_SEQUENCE;
     if (!found->p && fixed && !declared->feature.may_miss)
-        return missing(declared, error);
+        return missing_feature(declared, error);
     if (found->p)
         TRY(measure_steps(&steps, &longest, declared, *found, error));
     if (fixed)

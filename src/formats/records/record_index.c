@@ -220,8 +220,8 @@ static plim_status load_block(uint8_t *to, const struct record_index *index, int
 }
 
 /* `bytes` at `from` of a piece: a page (entry NULL) or a block of residuals. */
-static plim_status look(void *out, struct record_index *index, int64_t number, const struct index_entry *entry,
-                        size_t from, size_t bytes, plim_error *error)
+static plim_status read_through_frame(void *out, struct record_index *index, int64_t number,
+                                      const struct index_entry *entry, size_t from, size_t bytes, plim_error *error)
 {
     size_t frame_bytes = entry ? BLOCK_FRAME_BYTES : PAGE_FRAME_BYTES;
     uint8_t *frames = entry ? index->blocks : index->pages, own[INDEX_BLOCK_BYTES], *piece = own;
@@ -256,7 +256,7 @@ static plim_status residuals(uint64_t residual[2], struct record_index *index, i
         return PLIM_OK;
     if (entry->width > INDEX_RESIDUAL_MOST)
         return bad_index(index, entry->place, "the index has residuals of more than 8 bytes", error);
-    TRY(look(bytes, index, block, entry, (size_t)i * entry->width, 2 * (size_t)entry->width, error));
+    TRY(read_through_frame(bytes, index, block, entry, (size_t)i * entry->width, 2 * (size_t)entry->width, error));
     memcpy(&residual[0], bytes, entry->width);
     memcpy(&residual[1], bytes + entry->width, entry->width);
     return PLIM_OK;
@@ -270,8 +270,8 @@ plim_status record_index_find(uint64_t *at, uint64_t *bytes, struct record_index
         return fail_at(error, PLIM_INTERNAL, file_path(index->data), "record %lld of %lld", (long long)i,
                        (long long)index->header.count);
     int64_t block = i / INDEX_BLOCK_RECORDS, k = i % INDEX_BLOCK_RECORDS;
-    TRY(look(&entry, index, block / INDEX_GROUP_BLOCKS, NULL, (size_t)(block % INDEX_GROUP_BLOCKS) * sizeof entry,
-             sizeof entry, error));
+    TRY(read_through_frame(&entry, index, block / INDEX_GROUP_BLOCKS, NULL,
+                           (size_t)(block % INDEX_GROUP_BLOCKS) * sizeof entry, sizeof entry, error));
     TRY(residuals(residual, index, block, k, &entry, error));
     uint64_t begin = entry.base + (uint64_t)k * entry.slope + residual[0];
     uint64_t end = entry.base + (uint64_t)(k + 1) * entry.slope + residual[1];

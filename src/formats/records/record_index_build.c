@@ -80,7 +80,7 @@ static plim_status end_block(struct builder *builder, plim_error *error)
 
 /* ---- the scan --------------------------------------------------------------------- */
 
-static plim_status tell(const struct builder *builder, const struct record_progress *progress, plim_error *error)
+static plim_status report_scan(const struct builder *builder, const struct record_progress *progress, plim_error *error)
 {
     uint64_t done, total;
     if (!progress)
@@ -104,13 +104,13 @@ static plim_status scan(struct builder *builder, const struct record_progress *p
         if (builder->in_block == INDEX_BLOCK_RECORDS)
             TRY(end_block(builder, error));
         if (++builder->count % TELL_RECORDS == 0)
-            TRY(tell(builder, progress, error));
+            TRY(report_scan(builder, progress, error));
     }
     if (builder->in_block)
         TRY(end_block(builder, error));
     if (builder->in_page)
         TRY(end_page(builder, error));
-    return tell(builder, progress, error);
+    return report_scan(builder, progress, error);
 }
 
 static plim_status put_header(struct builder *builder, struct file *data, plim_error *error)

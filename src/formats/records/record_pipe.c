@@ -56,7 +56,7 @@ static plim_status end(struct record_pipe *pipe, bool inside, uint64_t at, plim_
 }
 
 /* The first record of the buffer; *fits: it is there whole. */
-static plim_status look(uint64_t *length, bool *fits, struct record_pipe *pipe, plim_error *error)
+static plim_status peek_record(uint64_t *length, bool *fits, struct record_pipe *pipe, plim_error *error)
 {
     *fits = false;
     *length = 0;
@@ -152,7 +152,7 @@ plim_status record_pipe_next(int64_t *got, struct record_pipe *pipe, int64_t mos
     *got = 0;
     if (pipe->over || most < 1)
         return PLIM_OK;
-    TRY(look(&length, &fits, pipe, error));
+    TRY(peek_record(&length, &fits, pipe, error));
     if (pipe->over)
         return PLIM_OK;
     TRY(fits ? read_small(&record, pipe, length, error) : read_large(&record, pipe, length, target->values, error));

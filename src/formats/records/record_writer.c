@@ -91,7 +91,7 @@ static plim_status deflate_all(struct record_writer *writer, int flush, plim_err
     return PLIM_OK;
 }
 
-static plim_status put(struct record_writer *writer, const void *data, uint64_t bytes, plim_error *error)
+static plim_status write_bytes(struct record_writer *writer, const void *data, uint64_t bytes, plim_error *error)
 {
     if (!writer->packed)
         return partial_put(&writer->file, data, bytes, error);
@@ -130,9 +130,9 @@ static plim_status add(struct record_writer *writer, const void *data, uint64_t 
     uint8_t head[RECORD_HEAD_BYTES];
     record_head_write(head, bytes);
     uint32_t foot = crc32c_mask(crc32c(0, data, bytes));
-    TRY(put(writer, head, sizeof head, error));
-    TRY(put(writer, data, bytes, error));
-    TRY(put(writer, &foot, sizeof foot, error));
+    TRY(write_bytes(writer, head, sizeof head, error));
+    TRY(write_bytes(writer, data, bytes, error));
+    TRY(write_bytes(writer, &foot, sizeof foot, error));
     writer->count++;
     return PLIM_OK;
 }

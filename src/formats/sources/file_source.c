@@ -60,7 +60,7 @@ static bool goes_on(const struct run *last, const struct run *next)
 }
 
 /* `count` elements of the file at this place were given. */
-static void remember(struct reader *reader, int64_t place, int64_t count)
+static void note_run(struct reader *reader, int64_t place, int64_t count)
 {
     uint64_t most = trail_most(reader->source);
     const struct run run = {reader->number, reader->record[place], reader->which[place], reader->epoch};
@@ -211,7 +211,7 @@ static plim_status read_turn(int64_t *got, struct reader *reader, int64_t most, 
             return pass_damage(reader, place, status);
         }
         if (*got) {
-            remember(reader, place, *got);
+            note_run(reader, place, *got);
             interleave_gave(&reader->order, *got);
             return PLIM_OK;
         }

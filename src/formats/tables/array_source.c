@@ -110,7 +110,7 @@ bool array_source_layout(struct row_layout *out, const struct source *base)
 /* ---- where an element comes from ---- */
 
 /* Of files side by side it is the one of the column. The byte of a packed file is that of what it unpacks to. A row in
-   Fortran order is spread over the whole file; of a container only the file is said. */
+   Fortran order lies scattered over the whole file; of a container only the file is said. */
 bool array_source_describe(char out[256], const struct source *base, int64_t index, const char *column)
 {
     const struct array_source *source = (const struct array_source *)base;

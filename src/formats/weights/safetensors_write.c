@@ -216,7 +216,7 @@ void safetensors_seal(struct safetensors_writer *writer)
 
 /* ---- bytes into the file --------------------------------------------------- */
 
-static plim_status put(struct safetensors_writer *writer, const void *data, uint64_t bytes, plim_error *error)
+static plim_status append_bytes(struct safetensors_writer *writer, const void *data, uint64_t bytes, plim_error *error)
 {
     sha256_add(&writer->sha, data, bytes);
     return write_buffer_put(&writer->out, data, bytes, error);
@@ -269,8 +269,8 @@ static plim_status put_spaces(struct safetensors_writer *writer, uint64_t count,
     char spaces[64];
     memset(spaces, ' ', sizeof spaces);
     for (; count > sizeof spaces; count -= sizeof spaces)
-        TRY(put(writer, spaces, sizeof spaces, error));
-    return put(writer, spaces, count, error);
+        TRY(append_bytes(writer, spaces, sizeof spaces, error));
+    return append_bytes(writer, spaces, count, error);
 }
 
 static plim_status put_header(struct safetensors_writer *writer, plim_error *error)
@@ -289,10 +289,10 @@ static plim_status put_header(struct safetensors_writer *writer, plim_error *err
     uint8_t prefix[8];
     for (int i = 0; i < 8; i++)
         prefix[i] = (uint8_t)(length >> (8 * i));
-    TRY(put(writer, prefix, sizeof prefix, error));
-    TRY(put(writer, writer->notes.data, notes_bytes, error));
-    TRY(put(writer, between, strlen(between), error));
-    TRY(put(writer, tensors, tensors_bytes, error));
+    TRY(append_bytes(writer, prefix, sizeof prefix, error));
+    TRY(append_bytes(writer, writer->notes.data, notes_bytes, error));
+    TRY(append_bytes(writer, between, strlen(between), error));
+    TRY(append_bytes(writer, tensors, tensors_bytes, error));
     return put_spaces(writer, length - bytes, error);
 }
 
@@ -316,7 +316,7 @@ static plim_status write_data(struct safetensors_writer *writer, const void *dat
         return fail_at(error, PLIM_INTERNAL, writer->names.path, "more bytes than the %llu that were declared",
                        (unsigned long long)declared);
     writer->given += bytes;
-    return put(writer, data, bytes, error);
+    return append_bytes(writer, data, bytes, error);
 }
 
 plim_status safetensors_write(struct safetensors_writer *writer, const void *data, uint64_t bytes, plim_error *error)
@@ -336,7 +336,7 @@ static plim_status finish_file(struct safetensors_writer *writer, plim_error *er
     if (writer->seal) {
         sha256_end(&writer->sha, digest);
         sha256_init(&writer->sha); /* put adds to it, and nobody asks for that */
-        TRY(put(writer, digest, sizeof digest, error));
+        TRY(append_bytes(writer, digest, sizeof digest, error));
     }
     TRY(write_buffer_flush(&writer->out, error));
     TRY(file_sync(writer->out.file, error));

@@ -56,7 +56,7 @@ static plim_status stopped(const struct conversion *self, plim_error *error)
     return fail(error, PLIM_INTERRUPTED, "stopped after %lld elements; nothing was left", (long long)self->written);
 }
 
-static plim_status tell(const struct conversion *self, int64_t total, plim_error *error)
+static plim_status report_progress(const struct conversion *self, int64_t total, plim_error *error)
 {
     bool go_on = !self->meter || self->meter(self->context, (uint64_t)self->written, total > 0 ? (uint64_t)total : 0);
     if (go_on && !stop_asked(&self->job->stop))
@@ -74,10 +74,10 @@ static plim_status run(struct conversion *self, struct iterator *iterator, plim_
         if (status != PLIM_OK)
             return status == PLIM_INTERRUPTED ? stopped(self, error) : status;
         if (!batch)
-            return tell(self, total, error);
+            return report_progress(self, total, error);
         TRY(add_batch(self, batch, error));
         if (self->written - told >= 256) {
-            TRY(tell(self, total, error));
+            TRY(report_progress(self, total, error));
             told = self->written;
         }
     }

@@ -37,7 +37,7 @@ static void keep_rows(struct inspection *self, const struct batch *batch)
     }
 }
 
-static plim_status look(struct inspection *self, plim_error *error)
+static plim_status inspect_columns(struct inspection *self, plim_error *error)
 {
     struct plim_job *job = self->job;
     struct iterator *iterator;
@@ -142,7 +142,7 @@ static plim_status inspect(struct inspection *self, plim_error *error)
     struct plim_job *job = self->job;
     TRY(job_data_prepare(job, error));
     TRY(job_samples(&self->spec, job, error));
-    TRY(look(self, error));
+    TRY(inspect_columns(self, error));
     job_text_clear(&job->data_text);
     inspection_text(&job->data_text.text, self);
     inspection_json(&job->data_text.json, self);

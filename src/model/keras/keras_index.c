@@ -94,7 +94,7 @@ static bool add_reads(struct keras_index *index, const struct yaml *layer)
 }
 
 /* What is read by an op that is read itself. Layers stand behind those that they read: once, from the last on. */
-static bool spread_reads(struct keras_index *index, const struct yaml *layers)
+static bool reads_through_masks(struct keras_index *index, const struct yaml *layers)
 {
     const struct yaml **all = arena_array(index->arena, (size_t)layers->count + 1, sizeof *all);
     int64_t count = 0;
@@ -131,7 +131,7 @@ plim_status keras_index_init(struct keras_index *index, const struct translation
     bool made = grow(index);
     for (const struct yaml *layer = layers->first; made && layer; layer = layer->next)
         made = add_layer(index, layer);
-    made = made && (!outputs || add_mentions(index, outputs, true)) && spread_reads(index, layers);
+    made = made && (!outputs || add_mentions(index, outputs, true)) && reads_through_masks(index, layers);
     for (const struct yaml *layer = layers->first; made && layer; layer = layer->next)
         made = find_masks_only(index, layer);
     return made ? PLIM_OK : arena_refused(t->work, t->error);

@@ -30,9 +30,9 @@ static const struct initializer_word words[] = {
     {"normal", {.kind = INITIAL_NORMAL, .value = 0.05}},
     {"truncated_normal", {.kind = INITIAL_TRUNCATED_NORMAL, .value = 0.05}},
     {"glorot_normal", {.kind = INITIAL_SCALED, .value = 1, .fans = FANS_BOTH}},
-    {"he_uniform", {.kind = INITIAL_SCALED, .value = 2, .spread = SPREAD_UNIFORM}},
+    {"he_uniform", {.kind = INITIAL_SCALED, .value = 2, .distribution = DISTRIBUTION_UNIFORM}},
     {"lecun_normal", {.kind = INITIAL_SCALED, .value = 1}},
-    {"lecun_uniform", {.kind = INITIAL_SCALED, .value = 1, .spread = SPREAD_UNIFORM}},
+    {"lecun_uniform", {.kind = INITIAL_SCALED, .value = 1, .distribution = DISTRIBUTION_UNIFORM}},
     {"variance_scaling", {.kind = INITIAL_SCALED, .value = 1}},
     {"orthogonal", {.kind = INITIAL_ORTHOGONAL, .value = 1}},
     {"identity", {.kind = INITIAL_IDENTITY, .value = 1}},
@@ -41,7 +41,8 @@ static const struct initializer_word words[] = {
 static const char *const keras_words[] = {"stft"};
 
 static const char *const modes[] = {"fan_in", "fan_out", "fan_avg"}; /* enum fans */
-static const char *const distributions[] = {"truncated_normal", "untruncated_normal", "uniform", "normal"}; /* spread */
+/* enum distribution */
+static const char *const distributions[] = {"truncated_normal", "untruncated_normal", "uniform", "normal"};
 #define NORMAL 3 /* Keras's other word for truncated_normal */
 
 struct arguments {
@@ -88,7 +89,7 @@ static plim_status read_arguments(struct initializer *out, const char *job, cons
                           .minval = -out->value,
                           .maxval = out->value,
                           .mode = (int)out->fans,
-                          .distribution = (int)out->spread};
+                          .distribution = (int)out->distribution};
     if (yaml_absent(node))
         return PLIM_OK;
     const struct option_place at = {node->key, job, node, NULL};
@@ -101,7 +102,7 @@ static plim_status read_arguments(struct initializer *out, const char *job, cons
         TRY(options_read(&a, options, count, &at, error));
     bool uniform = out->kind == INITIAL_UNIFORM;
     out->fans = (enum fans)a.mode;
-    out->spread = a.distribution == NORMAL ? SPREAD_TRUNCATED : (enum spread)a.distribution;
+    out->distribution = a.distribution == NORMAL ? DISTRIBUTION_TRUNCATED : (enum distribution)a.distribution;
     out->value = uniform ? (a.maxval - a.minval) / 2 : a.value;
     out->center = uniform ? (a.maxval + a.minval) / 2 : a.mean;
     if (!isfinite(out->value) || (out->kind == INITIAL_SCALED && out->value <= 0))
@@ -188,9 +189,9 @@ static void fill_scaled(void *data, enum type type, int64_t count, const struct 
     double in = (double)initializer->fan_in, out = (double)initializer->fan_out;
     double n = initializer->fans == FANS_IN ? in : initializer->fans == FANS_OUT ? out : (in + out) / 2;
     double variance = initializer->value / (n > 1 ? n : 1);
-    if (initializer->spread == SPREAD_UNIFORM)
+    if (initializer->distribution == DISTRIBUTION_UNIFORM)
         fill_uniform(data, type, count, sqrt(3 * variance), 0, stream);
-    else if (initializer->spread == SPREAD_NORMAL)
+    else if (initializer->distribution == DISTRIBUTION_NORMAL)
         fill_normal(data, type, count, sqrt(variance), 0, INFINITY, stream);
     else
         fill_normal(data, type, count, sqrt(variance) / SHRUNK, 0, 2, stream);

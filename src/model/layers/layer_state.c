@@ -23,15 +23,15 @@ static struct tensor *state_of(const struct layer *layer, struct graph *graph, i
     return there ? there : graph_sample_state(graph, name, TYPE_F32, shape);
 }
 
-struct tensor *layer_recall(const struct layer *layer, struct graph *graph, int i, struct shape shape)
+struct tensor *layer_state_read(const struct layer *layer, struct graph *graph, int i, struct shape shape)
 {
     struct tensor *state = state_of(layer, graph, i, shape);
-    return state ? unary(graph, &op_recall, state) : NULL;
+    return state ? unary(graph, &op_state_read, state) : NULL;
 }
 
-void layer_remember(const struct layer *layer, struct graph *graph, int i, struct tensor *value)
+void layer_state_write(const struct layer *layer, struct graph *graph, int i, struct tensor *value)
 {
     struct tensor *state = value ? state_of(layer, graph, i, value->shape) : NULL;
     if (state)
-        binary(graph, &op_remember, state, value);
+        binary(graph, &op_state_write, state, value);
 }

@@ -55,7 +55,7 @@ struct yaml;
 struct tensor *op_word_apply_tree(struct graph *graph, const char *name, struct tensor *const *x, int count,
                                   const struct yaml *arguments);
 
-/* A number of that type that spreads to any shape: a state that nobody writes. */
+/* A number of that type that broadcasts to any shape: a state that nobody writes. */
 struct tensor *op_number(struct graph *graph, enum type type, double value);
 
 /* What x was before a softmax or sigmoid, where `loss` takes logits and they made x; *logits tells. */

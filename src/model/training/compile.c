@@ -4,7 +4,7 @@
 
 #include "base/text/text.h"
 #include "model/layers/layer_options.h"
-#include "ops/loss/tally.h"
+#include "ops/loss/sample_sums.h"
 
 struct reader {
     struct training *out;

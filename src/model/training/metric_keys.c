@@ -64,7 +64,7 @@ static plim_status read_list(float **out, int64_t *count, const char *word, doub
 }
 
 /* The same in rising order; `ends`: with Keras's below 0 and above 1. */
-static plim_status sort_levels(struct tally_attributes *sums, const float *list, int64_t count, bool ends,
+static plim_status sort_levels(struct sample_sums_attributes *sums, const float *list, int64_t count, bool ends,
                                const struct metric_source *from, plim_error *error)
 {
     int64_t all = count + (ends ? 2 : 0);
@@ -111,17 +111,18 @@ plim_status metric_read_counts(struct metric *metric, const struct metric_source
         {"top_k", option_whole, TO(metric.sums.top), .least = 1, .nullable = true},
         {CLASS_ID}};
     struct metric_keys keys;
-    struct tally_attributes *sums = &keys.metric.sums;
+    struct sample_sums_attributes *sums = &keys.metric.sums;
     bool plain = strstr(metric->type->name, "_positives") || strstr(metric->type->name, "_negatives");
     TRY(read_map(&keys, options, plain ? COUNT(options) - 2 : COUNT(options), metric, from, error));
     sums->size = 1;
-    sums->threshold = sums->top ? TALLY_NOTHING : 0.5;
+    sums->threshold = sums->top ? SUMS_NOTHING : 0.5;
     TRY(read_threshold(&keys.metric, keys.thresholds, from, error));
     *metric = keys.metric;
     return PLIM_OK;
 }
 
-static plim_status check_thresholds(struct tally_attributes *sums, int64_t least, const char *where, plim_error *error)
+static plim_status check_thresholds(struct sample_sums_attributes *sums, int64_t least, const char *where,
+                                    plim_error *error)
 {
     if (sums->size < least || sums->size > MOST_THRESHOLDS)
         return fail_at(error, PLIM_BAD_JOB, where, "num_thresholds: must be from %d to %d, got %lld", (int)least,
@@ -145,7 +146,7 @@ static bool are_even(const float *level, int64_t count)
 static plim_status read_curve_thresholds(struct metric *metric, const struct yaml *node,
                                          const struct metric_source *from, plim_error *error)
 {
-    struct tally_attributes *sums = &metric->sums;
+    struct sample_sums_attributes *sums = &metric->sums;
     float *list = NULL;
     int64_t count = 0;
     if (yaml_absent(node))
@@ -233,7 +234,7 @@ plim_status metric_read_constrained(struct metric *metric, const struct metric_s
 /* {threshold: 0.5}: scores above it count, not the largest one. */
 static OPTION_READER(read_limit)
 {
-    struct tally_attributes *sums = out;
+    struct sample_sums_attributes *sums = out;
     sums->limited = true;
     return option_number(&sums->threshold, option, at, node, error);
 }
@@ -287,7 +288,7 @@ static plim_status read_targets(struct metric *metric, const char *job, const st
 
 static OPTION_READER(read_ignored)
 {
-    struct tally_attributes *sums = out;
+    struct sample_sums_attributes *sums = out;
     sums->ignores = true;
     return option_number(&sums->ignored, option, at, node, error);
 }
@@ -312,8 +313,8 @@ plim_status metric_read_iou(struct metric *metric, const struct metric_source *f
     bool two = part == BINARY_IOU, hot = part == ONE_HOT_IOU || part == ONE_HOT_MEAN_IOU;
     bool all = part == MEAN_IOU || part == ONE_HOT_MEAN_IOU; /* classes: none can be chosen */
     struct metric_keys keys;
-    const struct tally_attributes *sums = &keys.metric.sums;
-    metric->sums = (struct tally_attributes){
+    const struct sample_sums_attributes *sums = &keys.metric.sums;
+    metric->sums = (struct sample_sums_attributes){
         .size = two ? 2 : 0, .binary = two, .threshold = 0.5, .sparse_labels = !hot, .sparse_scores = !hot && !two};
     TRY(two ? read_map(&keys, binary, COUNT(binary), metric, from, error)
             : read_map(&keys, options, COUNT(options) - all, metric, from, error));

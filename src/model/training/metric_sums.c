@@ -1,5 +1,5 @@
-/* metric_sums.c - metrics that are no mean over batches: Keras's formulas of counts and sums of an epoch (op_tally).
-   Their keys are metric_keys.c's. */
+/* metric_sums.c - metrics that are no mean over batches: Keras's formulas of an epoch's counts and sums
+   (op_sample_sums). Their keys are metric_keys.c's. */
 #include <math.h>
 #include <string.h>
 
@@ -236,17 +236,17 @@ static double r2_result(const struct metric *metric, const double *sums, const s
 
 #define COUNTS(word, index)                                                                                            \
     {                                                                                                                  \
-        .name = word, .formula = TALLY_THRESHOLDS, .result = counts_result, .each = counts_each,                       \
+        .name = word, .formula = SUMS_THRESHOLDS, .result = counts_result, .each = counts_each,                        \
         .read = metric_read_counts, .part = index                                                                      \
     }
 #define CONSTRAINED(word, index)                                                                                       \
     {                                                                                                                  \
-        .name = word, .formula = TALLY_THRESHOLDS, .result = constrained_result, .read = metric_read_constrained,      \
+        .name = word, .formula = SUMS_THRESHOLDS, .result = constrained_result, .read = metric_read_constrained,       \
         .part = index                                                                                                  \
     }
 #define CONFUSED(word, index)                                                                                          \
     {                                                                                                                  \
-        .name = word, .formula = TALLY_CONFUSION, .result = iou_result, .read = metric_read_iou, .part = index         \
+        .name = word, .formula = SUMS_CONFUSION, .result = iou_result, .read = metric_read_iou, .part = index          \
     }
 
 const struct metric_type summed_metrics[] = {
@@ -256,19 +256,19 @@ const struct metric_type summed_metrics[] = {
     COUNTS("false_negatives", 3),
     COUNTS("precision", 4),
     COUNTS("recall", 5),
-    {.name = "auc", .formula = TALLY_THRESHOLDS, .result = auc_result, .read = metric_read_auc},
+    {.name = "auc", .formula = SUMS_THRESHOLDS, .result = auc_result, .read = metric_read_auc},
     CONSTRAINED("sensitivity_at_specificity", 0),
     CONSTRAINED("specificity_at_sensitivity", 1),
     CONSTRAINED("precision_at_recall", 2),
     CONSTRAINED("recall_at_precision", 3),
     {.name = "f1_score",
-     .formula = TALLY_CLASSES,
+     .formula = SUMS_CLASSES,
      .result = score_result,
      .each = score_each,
      .read = metric_read_score,
      .part = 0},
     {.name = "fbeta_score",
-     .formula = TALLY_CLASSES,
+     .formula = SUMS_CLASSES,
      .result = score_result,
      .each = score_each,
      .read = metric_read_score,
@@ -278,6 +278,6 @@ const struct metric_type summed_metrics[] = {
     CONFUSED("binary_io_u", BINARY_IOU),
     CONFUSED("one_hot_io_u", ONE_HOT_IOU),
     CONFUSED("one_hot_mean_io_u", ONE_HOT_MEAN_IOU),
-    {.name = "r2_score", .formula = TALLY_SQUARES, .result = r2_result, .read = metric_read_r2},
+    {.name = "r2_score", .formula = SUMS_SQUARES, .result = r2_result, .read = metric_read_r2},
 };
 const int summed_metrics_count = COUNT(summed_metrics);

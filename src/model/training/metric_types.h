@@ -3,7 +3,7 @@
 #define MODEL_TRAINING_METRIC_TYPES_H
 
 #include "model/layers/layer_options.h"
-#include "ops/loss/tally.h"
+#include "ops/loss/sample_sums.h"
 
 typedef struct tensor *metric_values(struct graph *graph, const struct metric *metric, struct tensor *x,
                                      struct tensor *label, bool logits);
@@ -17,8 +17,8 @@ struct metric_source {
 
 struct metric_type {
     const char *name, *alias;
-    metric_values *values; /* of means: one a row; NULL: sums, which op_tally makes, and */
-    enum tally_formula formula;
+    metric_values *values; /* of means: one a row; NULL: sums, which op_sample_sums makes, and */
+    enum sample_sums_formula formula;
     /* of the sums of an epoch, one number; */
     double (*result)(const struct metric *metric, const double *sums, const struct shape *shape);
     /* where sums->results, a number for each column (or fewer: how many), written to the last row; */

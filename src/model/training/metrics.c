@@ -305,11 +305,11 @@ bool is_metric_state(const char *name)
 }
 
 /* A state that each step adds to: the sums of values x and labels. */
-static struct tensor *add_state(struct graph *graph, const struct metric *metric, const struct tally_attributes *how,
-                                struct tensor *const inputs[3])
+static struct tensor *add_state(struct graph *graph, const struct metric *metric,
+                                const struct sample_sums_attributes *how, struct tensor *const inputs[3])
 {
     struct assign_attributes adds = {1};
-    struct tensor *sums = graph_add(graph, &op_tally, inputs, 3, how, sizeof *how);
+    struct tensor *sums = graph_add(graph, &op_sample_sums, inputs, 3, how, sizeof *how);
     if (!sums)
         return NULL;
     const char *name =
@@ -329,7 +329,7 @@ static struct tensor *add_sums(struct graph *graph, const struct metric *metric,
     if (!x)
         return NULL;
     const struct shape *shape = &x->shape;
-    bool classes = metric->sums.formula == TALLY_CONFUSION;
+    bool classes = metric->sums.formula == SUMS_CONFUSION;
     if (!classes && shape_count(shape) != shape_count(&output->label->shape)) {
         char scores[64], labels[64];
         shape_text(scores, sizeof scores, shape, true);
@@ -396,7 +396,7 @@ static void add_metric(struct model_tensors *out, struct graph *graph, const str
         return;
     }
     if (output.weight) {
-        const struct tally_attributes how = {.formula = TALLY_MEANS, .only = -1};
+        const struct sample_sums_attributes how = {.formula = SUMS_MEANS, .only = -1};
         made->tensor = add_state(graph, metric, &how, (struct tensor *[3]){values, NULL, output.weight});
     } else {
         made->tensor = mean(graph, values);

@@ -65,7 +65,8 @@ static struct tensor *one_loss(const struct model_tensors *tensors, struct graph
 }
 
 /* Named "a_loss" among the metrics. */
-static void show(struct model_tensors *out, struct graph *graph, const struct model *model, struct tensor **losses)
+static void show_losses(struct model_tensors *out, struct graph *graph, const struct model *model,
+                        struct tensor **losses)
 {
     for (int i = 0; i < model->output_count && !graph->failed; i++) {
         if (!losses[i])
@@ -117,5 +118,5 @@ void losses_add(struct model_tensors *out, struct graph *graph)
     out->loss = penalties_add(graph, build, sum);
     graph_result(graph, out->loss, "loss");
     metrics_add(out, graph);
-    show(out, graph, model, losses);
+    show_losses(out, graph, model, losses);
 }

@@ -1,20 +1,20 @@
 /* binary.c - the ops of binary.def, where, and their gradients: operands that
-   spread (spread.h).
+   broadcast (broadcast.h).
 
    Each element is read before it is written, and an operand that may be
    overwritten is read at the place that is written: in place is fine. */
+#include "ops/broadcast.h"
 #include "ops/elementwise/formulas_double.h"
-#include "ops/spread.h"
 
 typedef double formula2(double a, double b);
 
 static void each(const struct call *call, formula2 *y)
 {
-    struct spread spread;
+    struct broadcast broadcast;
     int64_t count = output_elements(call);
-    call_spread(&spread, call);
+    call_broadcast(&broadcast, call);
     for (int64_t i = 0; i < count; i++)
-        set(call, 0, i, y(get(call, 0, spread_at(&spread, 0, i)), get(call, 1, spread_at(&spread, 1, i))));
+        set(call, 0, i, y(get(call, 0, broadcast_at(&broadcast, 0, i)), get(call, 1, broadcast_at(&broadcast, 1, i))));
 }
 
 /* ---- gradients ----------------------------------------------------------- */
@@ -38,9 +38,9 @@ static void subtract_back(struct graph *graph, struct node *node, struct tensor 
 static struct tensor *sum_product(struct graph *graph, struct tensor *d, struct tensor *other,
                                   const struct tensor *like)
 {
-    bool spread = !d || !like || !shape_equal(&d->shape, &like->shape) || d->batched != like->batched;
+    bool broadcast = !d || !like || !shape_equal(&d->shape, &like->shape) || d->batched != like->batched;
     bool large = d && other && shape_equal(&d->shape, &other->shape) && d->batched == other->batched;
-    if (spread && large)
+    if (broadcast && large)
         return sum_to_like(graph, d, other, like);
     return sum_to_like(graph, binary(graph, &op_multiply, d, other), NULL, like);
 }
@@ -82,18 +82,18 @@ static plim_status gradient_infer(struct graph *graph, struct node *node, plim_e
     const struct operand_attributes *attributes = node->attributes;
     if (attributes->of < 0 || attributes->of > 1)
         return misfit(node, error, "there is no operand %lld", (long long)attributes->of);
-    return infer_spread(graph, node, error);
+    return infer_broadcast(graph, node, error);
 }
 
 static void each_gradient(const struct call *call, double (*slope)(double d, double a, double b, int64_t of))
 {
     const struct operand_attributes *attributes = call->node->attributes;
-    struct spread spread;
+    struct broadcast broadcast;
     int64_t count = output_elements(call);
-    call_spread(&spread, call);
+    call_broadcast(&broadcast, call);
     for (int64_t i = 0; i < count; i++) {
-        double d = get(call, 0, spread_at(&spread, 0, i)), a = get(call, 1, spread_at(&spread, 1, i));
-        set(call, 0, i, slope(d, a, get(call, 2, spread_at(&spread, 2, i)), attributes->of));
+        double d = get(call, 0, broadcast_at(&broadcast, 0, i)), a = get(call, 1, broadcast_at(&broadcast, 1, i));
+        set(call, 0, i, slope(d, a, get(call, 2, broadcast_at(&broadcast, 2, i)), attributes->of));
     }
 }
 
@@ -110,7 +110,7 @@ static void each_gradient(const struct call *call, double (*slope)(double d, dou
     }
 
 #define OP_OF(name_, infer_, in_place_, ...)                                                                           \
-    const struct op op_##name_ = {OP_HEAD(name_, 2, 1, infer_, cut_spread), .in_place = in_place_, __VA_ARGS__};
+    const struct op op_##name_ = {OP_HEAD(name_, 2, 1, infer_, cut_broadcast), .in_place = in_place_, __VA_ARGS__};
 
 /* What backward reads of add and subtract, of multiply, and of divide. */
 #define KEEPS_add
@@ -120,7 +120,7 @@ static void each_gradient(const struct call *call, double (*slope)(double d, dou
 
 #define COMPOSED(name, expression)                                                                                     \
     FORWARD(name, expression)                                                                                          \
-    OP_OF(name, infer_spread, 1 << 0, KEEPS_##name.gradient = name##_back)
+    OP_OF(name, infer_broadcast, 1 << 0, KEEPS_##name.gradient = name##_back)
 
 #define SLOPED(word, expression, slope_a, slope_b)                                                                     \
     FORWARD(word, expression)                                                                                          \
@@ -129,7 +129,7 @@ static void each_gradient(const struct call *call, double (*slope)(double d, dou
     {                                                                                                                  \
         sloped_back(graph, node, &op_##word##_gradient, d_output[0], wanted, d_input);                                 \
     }                                                                                                                  \
-    OP_OF(word, infer_spread, 1 << 0, .keeps_inputs = 1 << 0 | 1 << 1, .gradient = word##_back)                        \
+    OP_OF(word, infer_broadcast, 1 << 0, .keeps_inputs = 1 << 0 | 1 << 1, .gradient = word##_back)                     \
     static double word##_slope(double d, double a, double b, int64_t of)                                               \
     {                                                                                                                  \
         return of == 0 ? (slope_a) : (slope_b);                                                                        \
@@ -139,7 +139,7 @@ static void each_gradient(const struct call *call, double (*slope)(double d, dou
         each_gradient(call, word##_slope);                                                                             \
     }                                                                                                                  \
     const struct op op_##word##_gradient = {                                                                           \
-        OP_HEAD(word##_gradient, 3, 1, gradient_infer, cut_spread),                                                    \
+        OP_HEAD(word##_gradient, 3, 1, gradient_infer, cut_broadcast),                                                 \
         .attributes_bytes = sizeof(struct operand_attributes),                                                         \
         .no_gradient = NO_SECOND,                                                                                      \
         .in_place = 1 << 0,                                                                                            \
@@ -148,7 +148,7 @@ static void each_gradient(const struct call *call, double (*slope)(double d, dou
 #define TESTED SLOPED
 #define STEPPED(name, expression)                                                                                      \
     FORWARD(name, expression)                                                                                          \
-    OP_OF(name, infer_spread, 1 << 0, .no_gradient = "it goes in steps: its slope is 0")
+    OP_OF(name, infer_broadcast, 1 << 0, .no_gradient = "it goes in steps: its slope is 0")
 #define TRUTH(name, expression)                                                                                        \
     FORWARD(name, expression)                                                                                          \
     OP_OF(name, infer_truth, 0, .no_gradient = "its output is a truth value")
@@ -160,23 +160,23 @@ static void each_gradient(const struct call *call, double (*slope)(double d, dou
 /* The condition is of any type; a and b of one. */
 static plim_status where_infer(struct graph *graph, struct node *node, plim_error *error)
 {
-    struct spread spread;
+    struct broadcast broadcast;
     const struct tensor *a = node->input[1], *b = node->input[2];
     if (a->type != b->type)
         return misfit(node, error, "types %s and %s differ", type_name(a->type), type_name(b->type));
-    if (!spread_of(&spread, (const struct tensor *const *)node->input, 3))
-        return misfit(node, error, "the shapes of its inputs do not spread to one");
-    return output_of(graph, node, 0, a->type, spread.shape, spread.batched);
+    if (!broadcast_of(&broadcast, (const struct tensor *const *)node->input, 3))
+        return misfit(node, error, "the shapes of its inputs do not broadcast to one");
+    return output_of(graph, node, 0, a->type, broadcast.shape, broadcast.batched);
 }
 
 static void where_reference(const struct call *call)
 {
-    struct spread spread;
+    struct broadcast broadcast;
     int64_t count = output_elements(call);
-    call_spread(&spread, call);
+    call_broadcast(&broadcast, call);
     for (int64_t i = 0; i < count; i++) {
-        int side = get(call, 0, spread_at(&spread, 0, i)) != 0 ? 1 : 2;
-        set(call, 0, i, get(call, side, spread_at(&spread, side, i)));
+        int side = get(call, 0, broadcast_at(&broadcast, 0, i)) != 0 ? 1 : 2;
+        set(call, 0, i, get(call, side, broadcast_at(&broadcast, side, i)));
     }
 }
 
@@ -194,7 +194,7 @@ static void where_back(struct graph *graph, struct node *node, struct tensor *co
 }
 
 const struct op op_where = {
-    OP_HEAD(where, 3, 1, where_infer, cut_spread),
+    OP_HEAD(where, 3, 1, where_infer, cut_broadcast),
     .gradient = where_back,
     .keeps_inputs = 1 << 0,
     .in_place = 1 << 1,
@@ -203,27 +203,27 @@ const struct op op_where = {
 /* dy where the condition says this operand, else 0; inputs dy, condition. */
 static plim_status where_gradient_infer(struct graph *graph, struct node *node, plim_error *error)
 {
-    struct spread spread;
+    struct broadcast broadcast;
     TRY(need_real(node, 0, error));
-    if (!spread_of(&spread, (const struct tensor *const *)node->input, 2))
-        return misfit(node, error, "the shapes of its inputs do not spread to one");
-    return output_of(graph, node, 0, node->input[0]->type, spread.shape, spread.batched);
+    if (!broadcast_of(&broadcast, (const struct tensor *const *)node->input, 2))
+        return misfit(node, error, "the shapes of its inputs do not broadcast to one");
+    return output_of(graph, node, 0, node->input[0]->type, broadcast.shape, broadcast.batched);
 }
 
 static void where_gradient_reference(const struct call *call)
 {
     const struct operand_attributes *attributes = call->node->attributes;
-    struct spread spread;
+    struct broadcast broadcast;
     int64_t count = output_elements(call);
-    call_spread(&spread, call);
+    call_broadcast(&broadcast, call);
     for (int64_t i = 0; i < count; i++) {
-        bool holds = get(call, 1, spread_at(&spread, 1, i)) != 0;
-        set(call, 0, i, holds == (attributes->of == 0) ? get(call, 0, spread_at(&spread, 0, i)) : 0);
+        bool holds = get(call, 1, broadcast_at(&broadcast, 1, i)) != 0;
+        set(call, 0, i, holds == (attributes->of == 0) ? get(call, 0, broadcast_at(&broadcast, 0, i)) : 0);
     }
 }
 
 const struct op op_where_gradient = {
-    OP_HEAD(where_gradient, 2, 1, where_gradient_infer, cut_spread),
+    OP_HEAD(where_gradient, 2, 1, where_gradient_infer, cut_broadcast),
     .attributes_bytes = sizeof(struct operand_attributes),
     .no_gradient = NO_SECOND,
     .in_place = 1 << 0,

@@ -1,10 +1,10 @@
 /* elementwise.h - contracts of the ops that treat each element alone.
 
-   Operands of two and three (binary.def, where): one type, shapes that spread
+   Operands of two and three (binary.def, where): one type, shapes that broadcast
    as numpy's do. The output is batched when an operand is. Axis 0 of a batched
    operand is the batch, its other axes are aligned to the right: [N, c] beside
    [N, h, w, c] is [N, 1, 1, c], as in Keras's merging layers. An operand without a batch
-   is aligned to the right, an extent of 1 spreads (over the batch too). Batched
+   is aligned to the right, an extent of 1 broadcasts (over the batch too). Batched
    operands are CUT, others WHOLE; without any batch, those that reach along axis 0 of the
    output are CUT. Output 0 may take over input 0.
 
@@ -16,10 +16,10 @@
 
    The gradients of the sloped ones (binary.def) are ops of their own,
    <name>_gradient: inputs dy, a, b; `of` says with respect to which operand. What was
-   spread is summed by sum_to. where_gradient: inputs dy, condition.
+   broadcast is summed by sum_to. where_gradient: inputs dy, condition.
 
    sum_to: inputs x, factor (optional, of x's shape): sums x * factor over what an operand of
-   `shape` was spread along. Batched -> batched: CUT; batched -> unbatched: SUM.
+   `shape` was broadcast along. Batched -> batched: CUT; batched -> unbatched: SUM.
 
    One operand (unary.def says formula and derivative of each; a, b, c are its numbers):
    negative; exp expm1 log log1p sqrt rsqrt abs square reciprocal sin cos tan erf
@@ -66,7 +66,7 @@ struct axis_attributes {
 };
 
 /* d, of the output's shape, summed to the shape of `like`; d itself when there is nothing to sum. `factor`, if
-   not NULL, has d's shape and is multiplied in first. For gradients of spreading ops. */
+   not NULL, has d's shape and is multiplied in first. For gradients of broadcasting ops. */
 struct tensor *sum_to_like(struct graph *graph, struct tensor *d, struct tensor *factor, const struct tensor *like);
 
 #endif

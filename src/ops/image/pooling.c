@@ -257,7 +257,7 @@ static struct pool_gradient_attributes backward_of(const struct node *node)
     return back;
 }
 
-static void spread_to_largest(const struct scatter *scatter)
+static void scatter_to_largest(const struct scatter *scatter)
 {
     const struct call *call = scatter->call;
     const struct tensor *dy = call->node->input[0], *dx = call->node->output[0];
@@ -291,7 +291,7 @@ static void average_pool_reference(const struct call *call)
     }
 }
 
-static void spread_to_all(const struct scatter *scatter)
+static void scatter_to_all(const struct scatter *scatter)
 {
     const struct call *call = scatter->call;
     const struct tensor *dy = call->node->input[0], *dx = call->node->output[0];
@@ -321,10 +321,10 @@ static void pool_back(struct graph *graph, struct node *node, struct tensor *con
                                largest ? 2 : 1, &back, sizeof(back));
 }
 
-#define POOL(word, places, spread)                                                                                     \
+#define POOL(word, places, share)                                                                                      \
     static void word##_gradient_reference(const struct call *call)                                                     \
     {                                                                                                                  \
-        scatter_sums(call, NULL, spread);                                                                              \
+        scatter_sums(call, NULL, share);                                                                               \
     }                                                                                                                  \
     const struct op op_##word = {                                                                                      \
         OP_HEAD(word, 1, 1 + (places), pool_infer, pool_cut),                                                          \
@@ -338,5 +338,5 @@ static void pool_back(struct graph *graph, struct node *node, struct tensor *con
         .no_gradient = NO_SECOND,                                                                                      \
     };
 
-POOL(max_pool, 1, spread_to_largest)
-POOL(average_pool, 0, spread_to_all)
+POOL(max_pool, 1, scatter_to_largest)
+POOL(average_pool, 0, scatter_to_all)

@@ -173,7 +173,7 @@ static plim_status gradient_infer(struct graph *graph, struct node *node, plim_e
     return output_of(graph, node, 0, dy->type, shape, true);
 }
 
-static void spread_taps(const struct scatter *scatter)
+static void scatter_taps(const struct scatter *scatter)
 {
     const struct call *call = scatter->call;
     const struct random_warp_gradient_attributes *attributes = call->node->attributes;
@@ -196,7 +196,7 @@ static void spread_taps(const struct scatter *scatter)
 
 static void random_warp_gradient_reference(const struct call *call)
 {
-    scatter_sums(call, NULL, spread_taps);
+    scatter_sums(call, NULL, scatter_taps);
 }
 
 const struct op op_random_warp_gradient = {

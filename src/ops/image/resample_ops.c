@@ -139,8 +139,8 @@ static plim_status gradient_infer(struct graph *graph, struct node *node, plim_e
     return output_of(graph, node, 0, dy->type, shape, dy->batched);
 }
 
-static void spread_pixel(const struct scatter *scatter, const struct taps *down, const struct taps *across,
-                         int64_t first, int64_t width, int64_t channels, double d)
+static void scatter_pixel(const struct scatter *scatter, const struct taps *down, const struct taps *across,
+                          int64_t first, int64_t width, int64_t channels, double d)
 {
     for (int64_t a = 0; a < down->count; a++)
         for (int64_t b = 0; b < across->count; b++) {
@@ -149,7 +149,7 @@ static void spread_pixel(const struct scatter *scatter, const struct taps *down,
         }
 }
 
-static void spread_pixels(const struct scatter *scatter)
+static void scatter_pixels(const struct scatter *scatter)
 {
     const struct call *call = scatter->call;
     const struct resize_gradient_attributes *attributes = call->node->attributes;
@@ -162,14 +162,14 @@ static void spread_pixels(const struct scatter *scatter)
                 struct taps down = resample_taps(method, dx->dim[1], dy->dim[1], i);
                 struct taps across = resample_taps(method, dx->dim[2], dy->dim[2], k);
                 for (int64_t c = 0; c < channels; c++)
-                    spread_pixel(scatter, &down, &across, n * shape_row(dx) + c, dx->dim[2], channels,
-                                 get(call, 0, at++));
+                    scatter_pixel(scatter, &down, &across, n * shape_row(dx) + c, dx->dim[2], channels,
+                                  get(call, 0, at++));
             }
 }
 
 static void resize_gradient_reference(const struct call *call)
 {
-    scatter_sums(call, NULL, spread_pixels);
+    scatter_sums(call, NULL, scatter_pixels);
 }
 
 const struct op op_resize_gradient = {

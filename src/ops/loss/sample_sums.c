@@ -1,4 +1,4 @@
-/* tally.c - counts and sums over samples: tally.h says which. */
+/* sample_sums.c - counts and sums over samples: sample_sums.h says which. */
 #include <math.h>
 
 #include "ops/helpers.h"
@@ -45,32 +45,32 @@ const struct op op_class_weight = {
     .no_gradient = NO_GRADIENT,
 };
 
-/* ---- tally -------------------------------------------------------------- */
+/* ---- sample_sums -------------------------------------------------------- */
 
 /* How many scores, and labels, make one class of confusion. */
 static int64_t scores_each(const struct node *node)
 {
-    const struct tally_attributes *a = node->attributes;
+    const struct sample_sums_attributes *a = node->attributes;
     return a->sparse_scores || a->binary ? 1 : last_dim(node->input[0]);
 }
 
 static int64_t labels_each(const struct node *node)
 {
-    const struct tally_attributes *a = node->attributes;
+    const struct sample_sums_attributes *a = node->attributes;
     return a->sparse_labels ? 1 : last_dim(node->input[1]);
 }
 
 static bool labels_fit(const struct node *node)
 {
-    const struct tally_attributes *a = node->attributes;
-    if (a->formula == TALLY_MEANS || !node->input[1])
-        return a->formula == TALLY_MEANS && !node->input[1];
+    const struct sample_sums_attributes *a = node->attributes;
+    if (a->formula == SUMS_MEANS || !node->input[1])
+        return a->formula == SUMS_MEANS && !node->input[1];
     const struct shape *scores = &node->input[0]->shape, *labels = &node->input[1]->shape;
     if (scores->rank < 2 || !is_label(node->input[1]->type) || labels->dim[0] != scores->dim[0])
         return false;
-    if (a->formula == TALLY_CONFUSION)
+    if (a->formula == SUMS_CONFUSION)
         return shape_count(scores) / scores_each(node) == shape_count(labels) / labels_each(node);
-    return shape_count(scores) == shape_count(labels) && (a->formula != TALLY_SQUARES || scores->rank == 2);
+    return shape_count(scores) == shape_count(labels) && (a->formula != SUMS_SQUARES || scores->rank == 2);
 }
 
 /* What samples count by. */
@@ -80,20 +80,20 @@ static bool weights_fit(const struct node *node)
     return !weights || (is_label(weights->type) && shape_count(&weights->shape) == node->input[0]->shape.dim[0]);
 }
 
-static struct shape tally_shape(const struct tally_attributes *a, int64_t width)
+static struct shape sample_sums_shape(const struct sample_sums_attributes *a, int64_t width)
 {
-    struct shape shape = a->formula == TALLY_THRESHOLDS  ? shape_2(a->apart ? 2 * width : 2, a->size + 1)
-                         : a->formula == TALLY_CONFUSION ? shape_2(a->size, a->size)
-                         : a->formula == TALLY_CLASSES   ? shape_2(3, width)
-                         : a->formula == TALLY_SQUARES   ? shape_2(5, width)
-                                                         : shape_2(1, 2);
+    struct shape shape = a->formula == SUMS_THRESHOLDS  ? shape_2(a->apart ? 2 * width : 2, a->size + 1)
+                         : a->formula == SUMS_CONFUSION ? shape_2(a->size, a->size)
+                         : a->formula == SUMS_CLASSES   ? shape_2(3, width)
+                         : a->formula == SUMS_SQUARES   ? shape_2(5, width)
+                                                        : shape_2(1, 2);
     shape.dim[0] += a->results;
     return shape;
 }
 
-static plim_status tally_infer(struct graph *graph, struct node *node, plim_error *error)
+static plim_status sample_sums_infer(struct graph *graph, struct node *node, plim_error *error)
 {
-    const struct tally_attributes *a = node->attributes;
+    const struct sample_sums_attributes *a = node->attributes;
     TRY(need_real(node, 0, error));
     for (int i = 0; i < 3; i++)
         if (node->input[i])
@@ -106,7 +106,7 @@ static plim_status tally_infer(struct graph *graph, struct node *node, plim_erro
     if (a->only >= width || a->top > width)
         return misfit(node, error, "class %lld, or the top %lld, of %lld outputs", (long long)a->only,
                       (long long)a->top, (long long)width);
-    struct shape shape = tally_shape(a, width);
+    struct shape shape = sample_sums_shape(a, width);
     return output_of(graph, node, 0, TYPE_F64, shape, false);
 }
 
@@ -122,7 +122,7 @@ static int64_t rank_of(const struct call *call, int64_t row, int64_t width, int6
     return before;
 }
 
-static int64_t passed(const struct tally_attributes *a, double score)
+static int64_t passed(const struct sample_sums_attributes *a, double score)
 {
     int64_t levels = 0;
     while (a->level && levels < a->size && (float)score > a->level[levels])
@@ -143,14 +143,14 @@ static void add_to(const struct call *call, int64_t at, double value)
 
 static void add_thresholds(const struct call *call, int64_t row, int64_t width, double weight)
 {
-    const struct tally_attributes *a = call->node->attributes;
+    const struct sample_sums_attributes *a = call->node->attributes;
     for (int64_t i = 0; i < width; i++) {
         bool positive = get(call, 1, row * width + i) != 0;
         double score = get(call, 0, row * width + i);
         if (a->only >= 0 && i != a->only)
             continue;
         if (a->top && rank_of(call, row, width, i) >= a->top)
-            score = TALLY_NOTHING;
+            score = SUMS_NOTHING;
         int64_t line = (a->apart ? 2 * i : 0) + positive;
         add_to(call, line * (a->size + 1) + passed(a, score), weight);
     }
@@ -158,7 +158,7 @@ static void add_thresholds(const struct call *call, int64_t row, int64_t width, 
 
 static void add_classes(const struct call *call, int64_t row, int64_t width, double weight)
 {
-    const struct tally_attributes *a = call->node->attributes;
+    const struct sample_sums_attributes *a = call->node->attributes;
     double most = get(call, 0, row * width + first_largest(call, 0, row * width, width));
     for (int64_t i = 0; i < width; i++) {
         double score = get(call, 0, row * width + i), target = get(call, 1, row * width + i);
@@ -198,7 +198,7 @@ static int64_t class_of(double value, int64_t classes)
 
 static void add_confusion(const struct call *call, int64_t sample, int64_t width, double weight)
 {
-    const struct tally_attributes *a = call->node->attributes;
+    const struct sample_sums_attributes *a = call->node->attributes;
     int64_t scores = width, labels = labels_each(call->node), column, row;
     double score = get(call, 0, sample * scores), label = get(call, 1, sample * labels);
     if (a->binary)
@@ -212,34 +212,34 @@ static void add_confusion(const struct call *call, int64_t sample, int64_t width
 }
 
 /* Elements of what is counted together. */
-static int64_t tally_width(const struct node *node)
+static int64_t sample_sums_width(const struct node *node)
 {
-    const struct tally_attributes *a = node->attributes;
-    if (a->formula == TALLY_CONFUSION)
+    const struct sample_sums_attributes *a = node->attributes;
+    if (a->formula == SUMS_CONFUSION)
         return scores_each(node);
-    return a->formula == TALLY_MEANS ? shape_row(&node->input[0]->shape) : last_dim(node->input[0]);
+    return a->formula == SUMS_MEANS ? shape_row(&node->input[0]->shape) : last_dim(node->input[0]);
 }
 
-static void tally_reference(const struct call *call)
+static void sample_sums_reference(const struct call *call)
 {
-    static void (*const add[TALLY_FORMULA_COUNT])(const struct call *, int64_t, int64_t,
-                                                  double) = {[TALLY_THRESHOLDS] = add_thresholds,
-                                                             [TALLY_CLASSES] = add_classes,
-                                                             [TALLY_CONFUSION] = add_confusion,
-                                                             [TALLY_SQUARES] = add_squares,
-                                                             [TALLY_MEANS] = add_means};
-    const struct tally_attributes *a = call->node->attributes;
+    static void (*const add[SUMS_FORMULA_COUNT])(const struct call *, int64_t, int64_t,
+                                                 double) = {[SUMS_THRESHOLDS] = add_thresholds,
+                                                            [SUMS_CLASSES] = add_classes,
+                                                            [SUMS_CONFUSION] = add_confusion,
+                                                            [SUMS_SQUARES] = add_squares,
+                                                            [SUMS_MEANS] = add_means};
+    const struct sample_sums_attributes *a = call->node->attributes;
     const struct tensor *x = call->node->input[0], *y = call->node->output[0];
-    int64_t width = tally_width(call->node), each = shape_row(&x->shape) / width;
+    int64_t width = sample_sums_width(call->node), each = shape_row(&x->shape) / width;
     for (int64_t i = 0; !call->add && i < shape_count(&y->shape); i++)
         set(call, 0, i, 0);
     for (int64_t row = 0; row < call_rows(call, x) * each; row++)
         add[a->formula](call, row, width, call->node->input[2] ? get(call, 2, row / each) : 1);
 }
 
-const struct op op_tally = {
-    OP_HEAD(tally, 3, 1, tally_infer, cut_input_rows),
+const struct op op_sample_sums = {
+    OP_HEAD(sample_sums, 3, 1, sample_sums_infer, cut_input_rows),
     .optional = 1 << 1 | 1 << 2,
-    .attributes_bytes = sizeof(struct tally_attributes),
+    .attributes_bytes = sizeof(struct sample_sums_attributes),
     .no_gradient = NO_GRADIENT,
 };

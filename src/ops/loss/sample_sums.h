@@ -1,9 +1,10 @@
-/* tally.h - what is counted over samples: weights of classes, and sums that metrics are made of when an epoch is over.
+/* sample_sums.h - what is counted over samples: weights of classes, and sums that metrics are made of
+   when an epoch is over.
 
    class_weight: labels [N], [N, 1] (class numbers) or targets [N, c] (the first largest is the class) -> f32 [N]: the
    factor of each label's class, 1 for those without one. Factors are of `count` classes from `first` on.
-   tally: inputs scores [N, ..., c], labels of any type, and perhaps weights [N] or [N, 1] that samples count by (else
-   1) -> f64 [rows, columns], sums over all samples:
+   sample_sums: inputs scores [N, ..., c], labels of any type, and perhaps weights [N] or [N, 1] that samples count by
+   (else 1) -> f64 [rows, columns], sums over all samples:
      thresholds  [2, size + 1]: labels that are 0, and others, by how many thresholds their score passes. Even ones
                  are i / (size - 1): ceil(score (size - 1)) are passed by a score in [0, 1], with `lowest` at least one;
                  else those in `level`, or one, which a larger score passes. `apart`: [2 c, size + 1], two rows for each
@@ -16,8 +17,8 @@
      squares     [5, c], of scores [N, c]: sums of t, t^2, (t - score)^2, of weights, and of 1.
      means       [1, 2], without labels: of the mean of a sample's values, and of weights.
    `results`: one more row, of zeros, for what is made of the sums. */
-#ifndef OPS_LOSS_TALLY_H
-#define OPS_LOSS_TALLY_H
+#ifndef OPS_LOSS_SAMPLE_SUMS_H
+#define OPS_LOSS_SAMPLE_SUMS_H
 
 #include "graph/op.h"
 
@@ -28,17 +29,17 @@ struct class_weight_attributes {
     float factor[MOST_CLASS_WEIGHTS];
 };
 
-enum tally_formula {
-    TALLY_THRESHOLDS,
-    TALLY_CLASSES,
-    TALLY_CONFUSION,
-    TALLY_SQUARES,
-    TALLY_MEANS,
-    TALLY_FORMULA_COUNT
+enum sample_sums_formula {
+    SUMS_THRESHOLDS,
+    SUMS_CLASSES,
+    SUMS_CONFUSION,
+    SUMS_SQUARES,
+    SUMS_MEANS,
+    SUMS_FORMULA_COUNT
 };
 
-struct tally_attributes {
-    enum tally_formula formula;
+struct sample_sums_attributes {
+    enum sample_sums_formula formula;
     int64_t size; /* thresholds, or classes */
     bool even;    /* thresholds: many of them */
     bool lowest;  /* even ones: the first is below 0 */
@@ -54,6 +55,6 @@ struct tally_attributes {
     double ignored;
 };
 /* A score that is not among the top: it passes no threshold. */
-#define TALLY_NOTHING (-1e10)
+#define SUMS_NOTHING (-1e10)
 
 #endif

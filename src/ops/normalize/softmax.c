@@ -28,7 +28,7 @@ static double at(const struct group *group, int input, int64_t i)
     return get(group->call, input, group->first + i * group->step);
 }
 
-static void put(const struct group *group, int64_t i, double value)
+static void set_in_group(const struct group *group, int64_t i, double value)
 {
     set(group->call, 0, group->first + i * group->step, value);
 }
@@ -71,7 +71,7 @@ static void softmax_group(const struct group *group)
 {
     double most = largest(group), sum = exp_sum(group, most);
     for (int64_t i = 0; i < group->count; i++)
-        put(group, i, exp(at(group, 0, i) - most) / sum);
+        set_in_group(group, i, exp(at(group, 0, i) - most) / sum);
 }
 
 /* y = x - max - log(sum(exp(x - max))) */
@@ -79,7 +79,7 @@ static void log_softmax_group(const struct group *group)
 {
     double most = largest(group), low = most + log(exp_sum(group, most));
     for (int64_t i = 0; i < group->count; i++)
-        put(group, i, at(group, 0, i) - low);
+        set_in_group(group, i, at(group, 0, i) - low);
 }
 
 /* y = max(x - t, 0), t so that the sum is 1: the mean of what lies above t, less its share of 1. Starting with all,
@@ -102,7 +102,7 @@ static void sparsemax_group(const struct group *group)
     }
     for (int64_t i = 0; i < group->count; i++) {
         double x = at(group, 0, i) - threshold;
-        put(group, i, x < 0 ? 0 : x);
+        set_in_group(group, i, x < 0 ? 0 : x);
     }
 }
 
@@ -113,7 +113,7 @@ static void softmax_gradient_group(const struct group *group)
     for (int64_t i = 0; i < group->count; i++)
         sum += at(group, 0, i) * at(group, 1, i);
     for (int64_t i = 0; i < group->count; i++)
-        put(group, i, at(group, 1, i) * (at(group, 0, i) - sum));
+        set_in_group(group, i, at(group, 1, i) * (at(group, 0, i) - sum));
 }
 
 /* dx = dy - exp(y) sum(dy) */
@@ -123,7 +123,7 @@ static void log_softmax_gradient_group(const struct group *group)
     for (int64_t i = 0; i < group->count; i++)
         sum += at(group, 0, i);
     for (int64_t i = 0; i < group->count; i++)
-        put(group, i, at(group, 0, i) - exp(at(group, 1, i)) * sum);
+        set_in_group(group, i, at(group, 0, i) - exp(at(group, 1, i)) * sum);
 }
 
 /* dx = dy - mean(dy) over those with y > 0, 0 for the others */
@@ -136,7 +136,7 @@ static void sparsemax_gradient_group(const struct group *group)
         count += on;
     }
     for (int64_t i = 0; i < group->count; i++)
-        put(group, i, at(group, 1, i) > 0 ? at(group, 0, i) - sum / count : 0);
+        set_in_group(group, i, at(group, 1, i) > 0 ? at(group, 0, i) - sum / count : 0);
 }
 
 /* ---- the ops ------------------------------------------------------------- */

@@ -40,7 +40,7 @@ plim_status conv_input_gradient_infer(struct graph *graph, struct node *node, pl
 }
 
 /* Adds dy's cell times one kernel cell to dx. */
-static void spread_cell(const struct scatter *scatter, const struct conv_sizes *s, int64_t y, int64_t x, int64_t k)
+static void scatter_cell(const struct scatter *scatter, const struct conv_sizes *s, int64_t y, int64_t x, int64_t k)
 {
     const struct call *call = scatter->call;
     int64_t each = s->in / s->groups, outs = s->out / s->groups;
@@ -52,7 +52,7 @@ static void spread_cell(const struct scatter *scatter, const struct conv_sizes *
     }
 }
 
-static void spread_all(const struct scatter *scatter)
+static void scatter_all(const struct scatter *scatter)
 {
     struct conv_sizes s;
     conv_sizes_of(&s, scatter->call->node);
@@ -61,7 +61,7 @@ static void spread_all(const struct scatter *scatter)
         for (int64_t k = 0; k < conv_cells(s.k); k++) {
             int64_t x = conv_x_at(&s, cell / cells, cell % cells, k);
             if (x >= 0)
-                spread_cell(scatter, &s, cell * s.out, x, k);
+                scatter_cell(scatter, &s, cell * s.out, x, k);
         }
 }
 
@@ -73,7 +73,7 @@ static double bias_at(const struct call *call, int64_t i)
 
 void conv_input_gradient_reference(const struct call *call)
 {
-    scatter_sums(call, bias_at, spread_all);
+    scatter_sums(call, bias_at, scatter_all);
 }
 
 /* dx is linear in dy and in k: the derivatives are the other two ops. */

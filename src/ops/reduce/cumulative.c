@@ -48,7 +48,7 @@ const struct op op_cumulative_sum = {
     .in_place = 1 << 0,
 };
 
-/* ---- batch_sum and batch_spread ------------------------------------------- */
+/* ---- batch_sum and batch_broadcast ------------------------------------------- */
 
 static plim_status batch_sum_infer(struct graph *graph, struct node *node, plim_error *error)
 {
@@ -78,7 +78,7 @@ static void batch_sum_back(struct graph *graph, struct node *node, struct tensor
     const struct batch_sum_attributes *attributes = node->attributes;
     struct batch_sum_attributes back = {attributes->mean, node->input[0]->shape.rank == 1};
     if (wanted[0])
-        d_input[0] = graph_add(graph, &op_batch_spread, d_output, 1, &back, sizeof(back));
+        d_input[0] = graph_add(graph, &op_batch_broadcast, d_output, 1, &back, sizeof(back));
 }
 
 const struct op op_batch_sum = {
@@ -87,20 +87,20 @@ const struct op op_batch_sum = {
     .gradient = batch_sum_back,
 };
 
-static plim_status batch_spread_infer(struct graph *graph, struct node *node, plim_error *error)
+static plim_status batch_broadcast_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     const struct batch_sum_attributes *attributes = node->attributes;
     const struct tensor *d = node->input[0];
     struct shape shape = shape_1(graph->batch);
     TRY(need_real(node, 0, error));
     if (d->batched || d->shape.rank >= MOST_AXES || (attributes->flat && shape_count(&d->shape) != 1))
-        return misfit(node, error, "only what batch_sum made can be spread over the batch");
+        return misfit(node, error, "only what batch_sum made can be broadcast over the batch");
     for (int i = 0; i < d->shape.rank && !attributes->flat; i++)
         shape.dim[shape.rank++] = d->shape.dim[i];
     return output_of(graph, node, 0, d->type, shape, true);
 }
 
-static void batch_spread_reference(const struct call *call)
+static void batch_broadcast_reference(const struct call *call)
 {
     const struct batch_sum_attributes *attributes = call->node->attributes;
     const struct tensor *y = call->node->output[0];
@@ -109,8 +109,8 @@ static void batch_spread_reference(const struct call *call)
         set(call, 0, i, attributes->mean ? get(call, 0, i % width) / (double)call->count : get(call, 0, i % width));
 }
 
-static void batch_spread_back(struct graph *graph, struct node *node, struct tensor *const *d_output,
-                              const bool *wanted, struct tensor **d_input)
+static void batch_broadcast_back(struct graph *graph, struct node *node, struct tensor *const *d_output,
+                                 const bool *wanted, struct tensor **d_input)
 {
     const struct batch_sum_attributes *attributes = node->attributes;
     struct batch_sum_attributes back = {attributes->mean, 0};
@@ -118,8 +118,8 @@ static void batch_spread_back(struct graph *graph, struct node *node, struct ten
         d_input[0] = graph_add(graph, &op_batch_sum, d_output, 1, &back, sizeof(back));
 }
 
-const struct op op_batch_spread = {
-    OP_HEAD(batch_spread, 1, 1, batch_spread_infer, cut_elementwise),
+const struct op op_batch_broadcast = {
+    OP_HEAD(batch_broadcast, 1, 1, batch_broadcast_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct batch_sum_attributes),
-    .gradient = batch_spread_back,
+    .gradient = batch_broadcast_back,
 };

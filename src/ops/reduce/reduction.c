@@ -166,7 +166,7 @@ static plim_status gradient_infer(struct graph *graph, struct node *node, plim_e
         .no_gradient = NO_SECOND,                                                                                      \
     };
 
-/* ---- reduce_sum and reduce_spread ----------------------------------------- */
+/* ---- reduce_sum and reduce_broadcast ----------------------------------------- */
 
 static void sum_one(const struct one *one)
 {
@@ -187,7 +187,7 @@ static void reduce_sum_back(struct graph *graph, struct node *node, struct tenso
 {
     const struct reduce_attributes *attributes = node->attributes;
     const struct shape *shape = &node->input[0]->shape;
-    struct reduce_spread_attributes back = {attributes->axes, attributes->keep, 1, shape->rank - 1, {0}};
+    struct reduce_broadcast_attributes back = {attributes->axes, attributes->keep, 1, shape->rank - 1, {0}};
     double values = 1;
     for (int i = 1; i < shape->rank; i++) {
         back.row[i - 1] = shape->dim[i];
@@ -196,7 +196,7 @@ static void reduce_sum_back(struct graph *graph, struct node *node, struct tenso
     if (attributes->choice)
         back.factor = 1 / values;
     if (wanted[0])
-        d_input[0] = graph_add(graph, &op_reduce_spread, d_output, 1, &back, sizeof(back));
+        d_input[0] = graph_add(graph, &op_reduce_broadcast, d_output, 1, &back, sizeof(back));
 }
 
 const struct op op_reduce_sum = {
@@ -205,9 +205,9 @@ const struct op op_reduce_sum = {
     .gradient = reduce_sum_back,
 };
 
-static plim_status reduce_spread_infer(struct graph *graph, struct node *node, plim_error *error)
+static plim_status reduce_broadcast_infer(struct graph *graph, struct node *node, plim_error *error)
 {
-    const struct reduce_spread_attributes *attributes = node->attributes;
+    const struct reduce_broadcast_attributes *attributes = node->attributes;
     const struct tensor *y = node->input[0];
     struct shape shape = {.rank = 1, .dim = {y->shape.dim[0]}};
     TRY(need_real(node, 0, error));
@@ -223,9 +223,9 @@ static plim_status reduce_spread_infer(struct graph *graph, struct node *node, p
     return output_of(graph, node, 0, y->type, shape, true);
 }
 
-static void reduce_spread_reference(const struct call *call)
+static void reduce_broadcast_reference(const struct call *call)
 {
-    const struct reduce_spread_attributes *attributes = call->node->attributes;
+    const struct reduce_broadcast_attributes *attributes = call->node->attributes;
     struct reduce_strides strides;
     reduce_strides_init(&strides, attributes->axes, (int)attributes->rank, attributes->row);
     int64_t count = call_rows(call, call->node->output[0]) * strides.out;
@@ -236,10 +236,10 @@ static void reduce_spread_reference(const struct call *call)
     }
 }
 
-static void reduce_spread_back(struct graph *graph, struct node *node, struct tensor *const *d_output,
-                               const bool *wanted, struct tensor **d_input)
+static void reduce_broadcast_back(struct graph *graph, struct node *node, struct tensor *const *d_output,
+                                  const bool *wanted, struct tensor **d_input)
 {
-    const struct reduce_spread_attributes *attributes = node->attributes;
+    const struct reduce_broadcast_attributes *attributes = node->attributes;
     struct reduce_attributes back = {attributes->axes, attributes->keep, 0};
     struct scale_attributes scale = {attributes->factor};
     if (!wanted[0])
@@ -248,10 +248,10 @@ static void reduce_spread_back(struct graph *graph, struct node *node, struct te
     d_input[0] = attributes->factor == 1 ? sum : graph_add(graph, &op_scale, &sum, 1, &scale, sizeof(scale));
 }
 
-const struct op op_reduce_spread = {
-    OP_HEAD(reduce_spread, 1, 1, reduce_spread_infer, cut_elementwise),
-    .attributes_bytes = sizeof(struct reduce_spread_attributes),
-    .gradient = reduce_spread_back,
+const struct op op_reduce_broadcast = {
+    OP_HEAD(reduce_broadcast, 1, 1, reduce_broadcast_infer, cut_elementwise),
+    .attributes_bytes = sizeof(struct reduce_broadcast_attributes),
+    .gradient = reduce_broadcast_back,
 };
 
 /* ---- reduce_max ----------------------------------------------------------- */

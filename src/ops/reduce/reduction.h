@@ -6,7 +6,7 @@
 
 /* x[N, ...] -> y, reduced over `axes` (bit i: axis i; never axis 0). `keep` is keepdims: the reduced axes stay with
    extent 1 if it is set and are removed otherwise. The ops are cut by sample.
-     reduce_sum       sum, or with `mean` the mean. Its gradient is reduce_spread.
+     reduce_sum       sum, or with `mean` the mean. Its gradient is reduce_broadcast.
      reduce_max       maximum, or with `least` the minimum; NaN propagates. The gradient is shared equally among all
                       elements that equal the maximum (or minimum).
      reduce_prod      product. The gradient is dy times the product of the other elements, also where elements are 0.
@@ -14,15 +14,15 @@
      reduce_logsumexp log(sum(exp(x))), without overflow.
      reduce_any       for bool or u8: whether any element is not 0, or with `every` whether all elements are not 0; y is
                       bool. It has no gradient.
-   reduce_spread: y -> x: broadcasts each element of y (times factor) to the elements of x that were reduced to it; the
-   attributes hold the shape of a sample of x and the reduced axes.
+   reduce_broadcast: y -> x: broadcasts each element of y (times factor) to the elements of x that were reduced to it;
+   the attributes hold the shape of a sample of x and the reduced axes.
    reduce_max_gradient, reduce_prod_gradient, reduce_variance_gradient, reduce_logsumexp_gradient: dx from dy and x;
    the first and the last of them also read y. */
 struct reduce_attributes {
     int64_t axes, keep;
     int64_t choice; /* reduce_sum: mean; reduce_max: least; reduce_any: every */
 };
-struct reduce_spread_attributes {
+struct reduce_broadcast_attributes {
     int64_t axes, keep;
     double factor;
     int64_t rank, row[MOST_AXES]; /* shape of a sample of x */
@@ -52,7 +52,7 @@ struct top_k_gradient_attributes {
 
 /* batch_sum: x[N, ...] -> [...] ([1] from [N]): the sum over the samples of the batch, or with `mean` their mean; the
    output is PART_SUM.
-   batch_spread: d[...] -> [N, ...]: broadcasts d, or with `mean` d / samples, to each sample. `flat`: [1] -> [N]. */
+   batch_broadcast: d[...] -> [N, ...]: broadcasts d, or with `mean` d / samples, to each sample. `flat`: [1] -> [N]. */
 struct batch_sum_attributes {
     int64_t mean, flat;
 };

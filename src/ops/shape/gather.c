@@ -114,7 +114,7 @@ static plim_status scatter_infer(struct graph *graph, struct node *node, plim_er
     return output_of(graph, node, 0, values->type, shape, true);
 }
 
-static void spread_values(const struct scatter *scatter)
+static void scatter_values(const struct scatter *scatter)
 {
     const struct call *call = scatter->call;
     const struct scatter_attributes *attributes = call->node->attributes;
@@ -135,7 +135,7 @@ static void spread_values(const struct scatter *scatter)
 
 static void scatter_add_reference(const struct call *call)
 {
-    scatter_sums(call, NULL, spread_values);
+    scatter_sums(call, NULL, scatter_values);
 }
 
 static void scatter_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,

@@ -232,7 +232,7 @@ static plim_status gradient_infer(struct graph *graph, struct node *node, plim_e
     return output_of(graph, node, 0, dy->type, attributes->input, dy->batched);
 }
 
-static void spread_back(const struct scatter *scatter)
+static void scatter_back(const struct scatter *scatter)
 {
     const struct call *call = scatter->call;
     const struct remap_gradient_attributes *attributes = call->node->attributes;
@@ -249,7 +249,7 @@ static void spread_back(const struct scatter *scatter)
 
 static void remap_gradient_reference(const struct call *call)
 {
-    scatter_sums(call, NULL, spread_back);
+    scatter_sums(call, NULL, scatter_back);
 }
 
 const struct op op_remap_gradient = {

@@ -72,7 +72,7 @@ struct assign_attributes {
     int64_t adds;
 };
 /* The value is one number for every element of a state of another shape: WHOLE in every slice. */
-bool assign_spreads(const struct node *node);
+bool assign_broadcasts(const struct node *node);
 
 /* clip_value: g -> y = min(max(g, -limit), limit).
    square_sum: x -> f64 [1], the sum of squares; cut along axis 0, SUM.

@@ -326,8 +326,8 @@ struct pointers {
 };
 
 /* Where row `row` of each column is. */
-static void point(struct pointers *out, const struct flow *flow, const struct spec *spec, const struct site *site,
-                  const struct flow_target *target, int64_t row)
+static void point_to_row(struct pointers *out, const struct flow *flow, const struct spec *spec,
+                         const struct site *site, const struct flow_target *target, int64_t row)
 {
     for (int c = 0; c < spec->column_count; c++) {
         uint8_t *base = site[c].column >= 0 ? target->column[site[c].column] : flow->buffer + site[c].at;
@@ -352,7 +352,7 @@ static void view(struct chunk *chunk, struct flow *flow, const struct flow_targe
                             .index = flow->position,
                             .epoch = flow->epoch,
                             .values = flow->in};
-    point(&to, flow, chunk->spec, flow->source, target, 0);
+    point_to_row(&to, flow, chunk->spec, flow->source, target, 0);
     for (int c = 0; c < chunk->spec->column_count; c++)
         chunk->column[c] = to.row[c];
 }
@@ -413,8 +413,8 @@ static plim_status run_maps(struct flow *flow, const struct flow_target *target,
         const struct map_function *function = step->node->function;
         if (!function->run && !function->run_row)
             continue;
-        point(&from, flow, from_spec, step->from, target, start);
-        point(&to, flow, to_spec, step->to, target, start);
+        point_to_row(&from, flow, from_spec, step->from, target, start);
+        point_to_row(&to, flow, to_spec, step->to, target, start);
         const struct map_call call = {
             .function = function,
             .from_spec = from_spec,
@@ -524,7 +524,7 @@ static plim_status read_rows(struct flow *flow, const struct flow_target *target
 {
     struct pointers to;
     struct source *source = flow->shape.first->source;
-    point(&to, flow, &source->spec, flow->source, target, first);
+    point_to_row(&to, flow, &source->spec, flow->source, target, first);
     if (flow->held)
         return held_read(flow->held, flow->position + first, *end - first, to.row, to.stride, error);
     if (!source->type->read_values)

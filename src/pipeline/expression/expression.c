@@ -112,7 +112,7 @@ static void scatter(const struct run *run, const struct expression_part *part, u
 }
 
 /* Buffers for whatever needs one; inputs may be replaced by the column itself, the result by its place. */
-static void point(struct run *run, const struct expression_part *part)
+static void assign_buffers(struct run *run, const struct expression_part *part)
 {
     int used = 0;
     for (int i = 0; i < part->input_count; i++)
@@ -171,7 +171,7 @@ static void reduce_rows(struct run *run, int p, int64_t first, int64_t rows)
     const struct expression_part *part = &run->expression->part[p];
     size_t size = lane_bytes(part->lane);
     struct reduction reduction = {0};
-    point(run, part);
+    assign_buffers(run, part);
     for (int64_t row = 0; row < rows && part->count == 0; row++)
         put_row(run->rows[p], part, &reduction, row);
     for (int64_t start = 0, total = rows * part->count; start < total; start += EXPRESSION_BLOCK) {
@@ -197,7 +197,7 @@ static void run_last(struct run *run, int64_t first, int64_t rows)
     uint8_t *to = run->to + (uint64_t)first * run->to_stride;
     uint64_t bytes = type_bytes(part->type);
     bool dense = part->own_result && is_dense(to, part->type, bytes, run->to_stride, part->count);
-    point(run, part);
+    assign_buffers(run, part);
     for (int64_t start = 0, total = rows * part->count; start < total; start += EXPRESSION_BLOCK) {
         int64_t n = total - start < EXPRESSION_BLOCK ? total - start : EXPRESSION_BLOCK;
         if (dense)

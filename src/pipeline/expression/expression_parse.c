@@ -346,7 +346,7 @@ static const struct binary {
 };
 enum { PRECEDENCE_NOT = 3, PRECEDENCE_COMPARE = 4, PRECEDENCE_SIGN = 7, PRECEDENCE_POWER = 8 };
 
-static plim_status enter(struct parser *parser, plim_error *error)
+static plim_status enter_nested(struct parser *parser, plim_error *error)
 {
     if (parser->depth == MOST_DEPTH)
         return WRONG(parser, "more than %d levels", MOST_DEPTH);
@@ -368,7 +368,7 @@ static plim_status parse_word(int *out, struct parser *parser, plim_error *error
     if (parser->text[name.at + name.bytes + (int)strspn(parser->text + name.at + name.bytes, " \t\r\n")] != '(')
         return parse_column(out, parser, error);
     TRY(next_token(parser, error));
-    TRY(enter(parser, error));
+    TRY(enter_nested(parser, error));
     TRY(parse_call(out, parser, &name, error));
     parser->depth--;
     return PLIM_OK;
@@ -390,7 +390,7 @@ static plim_status parse_value(int *out, struct parser *parser, plim_error *erro
         return next_token(parser, error);
     case TOKEN_SIGN:
         if (next_is(parser, "(")) {
-            TRY(enter(parser, error));
+            TRY(enter_nested(parser, error));
             TRY(next_token(parser, error));
             TRY(parse_binary(out, parser, 1, error));
             parser->depth--;
@@ -410,7 +410,7 @@ static plim_status parse_unary(int *out, struct parser *parser, plim_error *erro
         return parse_value(out, parser, error);
     struct expression_node node = {.kind = NODE_OPERATION, .at = parser->token.at, .operand_count = 1};
     node.operation = is_not ? OPERATION_NOT : OPERATION_NEGATE;
-    TRY(enter(parser, error));
+    TRY(enter_nested(parser, error));
     TRY(next_token(parser, error));
     TRY(parse_binary(&node.operand[0], parser, is_not ? PRECEDENCE_NOT : PRECEDENCE_SIGN, error));
     parser->depth--;
@@ -444,7 +444,7 @@ static plim_status parse_binary(int *out, struct parser *parser, int least, plim
                                        .operand = {left},
                                        .operation = binary->operation,
                                        .swapped = binary->swapped};
-        TRY(enter(parser, error));
+        TRY(enter_nested(parser, error));
         TRY(next_token(parser, error));
         TRY(parse_binary(&node.operand[1], parser, binary->precedence + !power, error));
         parser->depth--;

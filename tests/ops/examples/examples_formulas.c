@@ -2,7 +2,7 @@
 #include "examples.h"
 
 #include "base/numbers/count.h"
-#include "ops/spread.h"
+#include "ops/broadcast.h"
 
 /* ---- unary ----------------------------------------------------------------- */
 
@@ -59,7 +59,7 @@ struct tensor *negative_example(struct graph *graph, int variant, enum type type
 
 /* ---- binary ---------------------------------------------------------------- */
 
-/* The same, [c], scalar, a channel's scale by sample, [..., 1], both spread, no batch. */
+/* The same, [c], scalar, a channel's scale by sample, [..., 1], both broadcast, no batch. */
 struct binary_pair {
     int rank[2];
     int64_t row[2][4];
@@ -100,20 +100,20 @@ static struct tensor *binary_example(struct graph *graph, int variant, enum type
     return binary(graph, op, a, b);
 }
 
-/* dy has the shape that a and b spread to. */
+/* dy has the shape that a and b broadcast to. */
 static struct tensor *binary_gradient_example(struct graph *graph, int variant, enum type type, const struct op *op,
                                               const char *first, const char *second)
 {
     struct operand_attributes attributes = {variant % 2};
-    struct spread spread;
+    struct broadcast broadcast;
     if (variant / 2 >= COUNT(pairs))
         return NULL;
     struct tensor *a = example_side(graph, &pairs[variant / 2], 0, first, type);
     struct tensor *b = example_side(graph, &pairs[variant / 2], 1, second, type);
-    if (!a || !b || !spread_of(&spread, (const struct tensor *[]){a, b}, 2))
+    if (!a || !b || !broadcast_of(&broadcast, (const struct tensor *[]){a, b}, 2))
         return NULL;
-    struct tensor *d = spread.batched ? graph_input(graph, "dy", 2, type, spread.shape)
-                                      : graph_weight(graph, "dy", type, spread.shape, true);
+    struct tensor *d = broadcast.batched ? graph_input(graph, "dy", 2, type, broadcast.shape)
+                                         : graph_weight(graph, "dy", type, broadcast.shape, true);
     return graph_add(graph, op, (struct tensor *[]){d, a, b}, 3, &attributes, sizeof(attributes));
 }
 

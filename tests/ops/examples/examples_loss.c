@@ -234,7 +234,7 @@ struct tensor *ranked_accuracy_example(struct graph *graph, int variant, enum ty
     return labels ? graph_add(graph, &op_ranked_accuracy, inputs, 2, &a, sizeof(a)) : NULL;
 }
 
-/* ---- tally ----------------------------------------------------------------- */
+/* ---- sample_sums ----------------------------------------------------------------- */
 
 struct tensor *class_weight_example(struct graph *graph, int variant, enum type type)
 {
@@ -251,42 +251,42 @@ struct tensor *class_weight_example(struct graph *graph, int variant, enum type 
     return labels ? graph_add(graph, &op_class_weight, &labels, 1, &attributes, sizeof(attributes)) : NULL;
 }
 
-struct tensor *tally_example(struct graph *graph, int variant, enum type type)
+struct tensor *sample_sums_example(struct graph *graph, int variant, enum type type)
 {
     static const float levels[] = {-0.4F, 0.1F, 0.3F};
-    static const struct tally_attributes cases[] = {
-        {.formula = TALLY_THRESHOLDS, .size = 1, .threshold = 0.25, .only = -1},
-        {.formula = TALLY_THRESHOLDS, .size = 5, .even = true, .lowest = true, .only = -1},
-        {.formula = TALLY_THRESHOLDS, .size = 5, .even = true, .only = 2},
-        {.formula = TALLY_THRESHOLDS, .size = 1, .threshold = TALLY_NOTHING, .top = 2, .only = -1},
-        {.formula = TALLY_CLASSES, .only = -1},
-        {.formula = TALLY_CLASSES, .limited = true, .threshold = 0.1, .only = -1},
-        {.formula = TALLY_SQUARES, .only = -1},
-        {.formula = TALLY_CONFUSION, .size = 3, .only = -1, .sparse_labels = true, .ignores = true, .ignored = 1},
-        {.formula = TALLY_CONFUSION, .size = 3, .only = -1},
-        {.formula = TALLY_CONFUSION, .size = 2, .only = -1, .binary = true, .sparse_labels = true},
-        {.formula = TALLY_CONFUSION, .size = 2, .only = -1, .sparse_scores = true, .sparse_labels = true},
-        {.formula = TALLY_THRESHOLDS, .size = 3, .level = levels, .only = -1, .results = true},
-        {.formula = TALLY_THRESHOLDS, .size = 4, .even = true, .lowest = true, .apart = true, .only = -1},
-        {.formula = TALLY_CLASSES, .only = -1, .results = true},
-        {.formula = TALLY_SQUARES, .only = -1},
-        {.formula = TALLY_CONFUSION, .size = 3, .only = -1},
-        {.formula = TALLY_MEANS, .only = -1},
+    static const struct sample_sums_attributes cases[] = {
+        {.formula = SUMS_THRESHOLDS, .size = 1, .threshold = 0.25, .only = -1},
+        {.formula = SUMS_THRESHOLDS, .size = 5, .even = true, .lowest = true, .only = -1},
+        {.formula = SUMS_THRESHOLDS, .size = 5, .even = true, .only = 2},
+        {.formula = SUMS_THRESHOLDS, .size = 1, .threshold = SUMS_NOTHING, .top = 2, .only = -1},
+        {.formula = SUMS_CLASSES, .only = -1},
+        {.formula = SUMS_CLASSES, .limited = true, .threshold = 0.1, .only = -1},
+        {.formula = SUMS_SQUARES, .only = -1},
+        {.formula = SUMS_CONFUSION, .size = 3, .only = -1, .sparse_labels = true, .ignores = true, .ignored = 1},
+        {.formula = SUMS_CONFUSION, .size = 3, .only = -1},
+        {.formula = SUMS_CONFUSION, .size = 2, .only = -1, .binary = true, .sparse_labels = true},
+        {.formula = SUMS_CONFUSION, .size = 2, .only = -1, .sparse_scores = true, .sparse_labels = true},
+        {.formula = SUMS_THRESHOLDS, .size = 3, .level = levels, .only = -1, .results = true},
+        {.formula = SUMS_THRESHOLDS, .size = 4, .even = true, .lowest = true, .apart = true, .only = -1},
+        {.formula = SUMS_CLASSES, .only = -1, .results = true},
+        {.formula = SUMS_SQUARES, .only = -1},
+        {.formula = SUMS_CONFUSION, .size = 3, .only = -1},
+        {.formula = SUMS_MEANS, .only = -1},
     };
     int plain = 11; /* the others are weighted */
     if (variant >= COUNT(cases))
         return NULL;
-    const struct tally_attributes *a = &cases[variant];
-    bool rows = a->formula == TALLY_CONFUSION && a->sparse_labels && !a->binary && !a->sparse_scores;
+    const struct sample_sums_attributes *a = &cases[variant];
+    bool rows = a->formula == SUMS_CONFUSION && a->sparse_labels && !a->binary && !a->sparse_scores;
     struct tensor *inputs[3] = {example_input(graph, "scores", type, ROW(3)), NULL, NULL};
     if (rows)
         inputs[1] = example_input(graph, "label:4", TYPE_I64, 0, NULL);
-    else if (a->formula != TALLY_MEANS)
+    else if (a->formula != SUMS_MEANS)
         inputs[1] = example_input(graph, "label:2", variant % 2 ? TYPE_F32 : TYPE_U8, ROW(3));
     if (variant >= plain)
         inputs[2] = variant % 2 ? example_input(graph, "weights", TYPE_F32, ROW(1))
                                 : example_input(graph, "label:3", TYPE_U8, 0, NULL);
-    return graph_add(graph, &op_tally, inputs, 3, a, sizeof(*a));
+    return graph_add(graph, &op_sample_sums, inputs, 3, a, sizeof(*a));
 }
 
 /* ---- vocabulary_loss ------------------------------------------------------- */

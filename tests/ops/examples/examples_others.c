@@ -46,7 +46,7 @@ struct tensor *constant_example(struct graph *graph, int variant, enum type type
     return graph_add(graph, &op_constant, NULL, 0, &attributes, sizeof(attributes));
 }
 
-/* ---- remember -------------------------------------------------------------- */
+/* ---- state_read, state_write -------------------------------------------------------------- */
 
 static struct tensor *example_state(struct graph *graph, int variant, enum type type)
 {
@@ -56,17 +56,17 @@ static struct tensor *example_state(struct graph *graph, int variant, enum type 
     return graph_sample_state(graph, "state", type, rows[variant]);
 }
 
-struct tensor *recall_example(struct graph *graph, int variant, enum type type)
+struct tensor *state_read_example(struct graph *graph, int variant, enum type type)
 {
     struct tensor *state = example_state(graph, variant, type);
-    return state ? unary(graph, &op_recall, state) : NULL;
+    return state ? unary(graph, &op_state_read, state) : NULL;
 }
 
-struct tensor *remember_example(struct graph *graph, int variant, enum type type)
+struct tensor *state_write_example(struct graph *graph, int variant, enum type type)
 {
     struct tensor *state = example_state(graph, variant, type);
     if (!state)
         return NULL;
     struct tensor *inputs[2] = {state, example_input(graph, "y", type, state->shape.rank - 1, state->shape.dim + 1)};
-    return graph_add(graph, &op_remember, inputs, 2, NULL, 0);
+    return graph_add(graph, &op_state_write, inputs, 2, NULL, 0);
 }

@@ -2,7 +2,7 @@
 #include "examples.h"
 
 #include "base/numbers/count.h"
-#include "ops/spread.h"
+#include "ops/broadcast.h"
 
 /* ---- cumulative ------------------------------------------------------------ */
 
@@ -51,14 +51,14 @@ struct tensor *batch_sum_example(struct graph *graph, int variant, enum type typ
     return graph_add(graph, &op_batch_sum, &x, 1, &attributes, sizeof(attributes));
 }
 
-struct tensor *batch_spread_example(struct graph *graph, int variant, enum type type)
+struct tensor *batch_broadcast_example(struct graph *graph, int variant, enum type type)
 {
     struct batch_sum_attributes attributes = {variant % 2, variant == 2};
     static const struct shape shapes[] = {{2, {3, 21}}, {3, {2, 1, 5}}, {1, {1}}};
     if (variant > 2)
         return NULL;
     struct tensor *d = graph_weight(graph, "d", type, shapes[variant], true);
-    return graph_add(graph, &op_batch_spread, &d, 1, &attributes, sizeof(attributes));
+    return graph_add(graph, &op_batch_broadcast, &d, 1, &attributes, sizeof(attributes));
 }
 
 /* ---- ranking --------------------------------------------------------------- */
@@ -228,20 +228,20 @@ struct tensor *reduce_sum_example(struct graph *graph, int variant, enum type ty
     return reduction_example_of(graph, variant, type, &op_reduce_sum, 2, "x");
 }
 
-struct tensor *reduce_spread_example(struct graph *graph, int variant, enum type type)
+struct tensor *reduce_broadcast_example(struct graph *graph, int variant, enum type type)
 {
     if (variant >= COUNT(reduction_examples))
         return NULL;
-    struct reduce_spread_attributes attributes = {reduction_examples[variant].axes,
-                                                  reduction_examples[variant].keep,
-                                                  variant % 2 ? 0.25 : 1,
-                                                  reduction_examples[variant].rank,
-                                                  {0}};
+    struct reduce_broadcast_attributes attributes = {reduction_examples[variant].axes,
+                                                     reduction_examples[variant].keep,
+                                                     variant % 2 ? 0.25 : 1,
+                                                     reduction_examples[variant].rank,
+                                                     {0}};
     struct shape shape = {.rank = 1, .dim = {graph->batch}};
     for (int i = 0; i < reduction_examples[variant].rank; i++)
         shape.dim[shape.rank++] = attributes.row[i] = reduction_examples[variant].row[i];
     struct tensor *y = graph_input(graph, "y", 0, type, reduced_shape(&shape, attributes.axes, attributes.keep));
-    return graph_add(graph, &op_reduce_spread, &y, 1, &attributes, sizeof(attributes));
+    return graph_add(graph, &op_reduce_broadcast, &y, 1, &attributes, sizeof(attributes));
 }
 
 struct tensor *reduce_max_example(struct graph *graph, int variant, enum type type)

@@ -31,7 +31,7 @@ static void pack_keys(const struct forward_head *f)
 }
 
 /* Queries query..query + rows against keys key..key + width. */
-static void meet(const struct forward_head *f, int64_t query, int64_t rows, int64_t key, int64_t width)
+static void add_keys(const struct forward_head *f, int64_t query, int64_t rows, int64_t key, int64_t width)
 {
     const struct attention_sizes *z = &f->h.z;
     struct forward_room *room = f->room;
@@ -81,7 +81,7 @@ static void finish(const struct forward_head *f, int64_t query, int64_t rows)
 
 static void run_attention(const struct kernel *kernel, const struct call *call)
 {
-    static const struct forward_steps steps = {QUERY_BLOCK, sizeof(float), pack_keys, meet, finish};
+    static const struct forward_steps steps = {QUERY_BLOCK, sizeof(float), pack_keys, add_keys, finish};
     const struct attention_sizes z = attention_sizes(call->node);
     struct forward_room *room = call->scratch;
     room->keys = (float *)((char *)call->scratch + (sizeof *room + 63) / 64 * 64);

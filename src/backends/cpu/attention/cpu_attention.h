@@ -276,7 +276,7 @@ struct forward_steps {
     int64_t block, element; /* element: bytes of one of q, k, v and out */
     void (*pack_keys)(const struct forward_head *f);
     /* Queries query..query + rows: against keys key..key + width; when they have met all that they see. */
-    void (*meet)(const struct forward_head *f, int64_t query, int64_t rows, int64_t key, int64_t width);
+    void (*add_keys)(const struct forward_head *f, int64_t query, int64_t rows, int64_t key, int64_t width);
     void (*finish)(const struct forward_head *f, int64_t query, int64_t rows);
 };
 
@@ -289,7 +289,7 @@ INLINE void run_forward_head(const struct forward_head *f, const struct forward_
         for (int64_t row = 0; row < rows; row++)
             met[row].most = LEAST_SCORE;
         for (int64_t key = 0; key < h->z.keys && !(h->causal && key >= query + rows); key += KEY_BLOCK)
-            steps->meet(f, query, rows, key, met_keys(h, query, rows, key));
+            steps->add_keys(f, query, rows, key, met_keys(h, query, rows, key));
         steps->finish(f, query, rows);
     }
 }

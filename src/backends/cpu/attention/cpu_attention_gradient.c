@@ -87,7 +87,8 @@ static void multiply(float *c, int64_t c_row, const float *a, int64_t a_row, int
 }
 
 /* add: this block of keys has met queries before. */
-static void meet(const struct backward_head *b, int64_t query, int64_t rows, int64_t key, int64_t width, bool add)
+static void add_gradients(const struct backward_head *b, int64_t query, int64_t rows, int64_t key, int64_t width,
+                          bool add)
 {
     const struct attention_sizes *z = &b->h.z;
     struct backward_room *room = b->room;
@@ -135,7 +136,7 @@ static void run_head(const struct backward_head *b)
             if (b->h.causal && query + rows <= key)
                 continue;
             int64_t width = met_keys(&b->h, query, rows, key);
-            meet(b, query, rows, key, width, met);
+            add_gradients(b, query, rows, key, width, met);
             if (!met) /* the others meet a later query, or none */
                 clear_keys(b, key + width, end);
             met = true;

@@ -118,7 +118,8 @@ static void products(const struct backward_head *b, float *to, const uint16_t *a
     gemm_tiles(&g);
 }
 
-static void meet(const struct backward_head *b, int64_t query, int64_t rows, int64_t key, int64_t width)
+static void add_gradients_by_tiles(const struct backward_head *b, int64_t query, int64_t rows, int64_t key,
+                                   int64_t width)
 {
     const struct attention_sizes *z = &b->h.z;
     const struct backward_room *room = b->room;
@@ -157,7 +158,7 @@ static void run_head(const struct backward_head *b)
         for (int64_t query = 0; query < z->queries; query += QUERY_BLOCK) {
             int64_t rows = min_i64(z->queries - query, QUERY_BLOCK);
             if (!b->h.causal || query + rows > key)
-                meet(b, query, rows, key, met_keys(&b->h, query, rows, key));
+                add_gradients_by_tiles(b, query, rows, key, met_keys(&b->h, query, rows, key));
         }
     round_rows(b->dq, z->heads * z->depth, room->dq, z->queries, z->depth);
     if (!b->last)

@@ -53,7 +53,7 @@ static void pack_keys(const struct forward_head *f)
 }
 
 /* Queries query..query + rows against keys key..key + width. */
-static void meet(const struct forward_head *f, int64_t query, int64_t rows, int64_t key, int64_t width)
+static void add_keys_by_tiles(const struct forward_head *f, int64_t query, int64_t rows, int64_t key, int64_t width)
 {
     const struct attention_sizes *z = &f->h.z;
     struct forward_room *room = f->room;
@@ -106,7 +106,7 @@ static void finish(const struct forward_head *f, int64_t query, int64_t rows)
 
 static void run_attention_tiles(const struct kernel *kernel, const struct call *call)
 {
-    static const struct forward_steps steps = {QUERY_BLOCK, sizeof(uint16_t), pack_keys, meet, finish};
+    static const struct forward_steps steps = {QUERY_BLOCK, sizeof(uint16_t), pack_keys, add_keys_by_tiles, finish};
     const struct attention_sizes z = attention_sizes(call->node);
     struct forward_room *room = room_of(call->scratch, &z);
     run_forward_heads(kernel, call, &steps, room, room->met);

@@ -204,7 +204,7 @@ static void fill(float *dx, const float *bias, int64_t cells, int64_t channels)
 }
 
 /* Copies the rows of C to the pixels of dx that the stride does not skip. */
-static void put(float *dx, const struct points *p, const float *from, int64_t first, int64_t count)
+static void copy_to_pixels(float *dx, const struct points *p, const float *from, int64_t first, int64_t count)
 {
     for (int64_t i = first; i < first + count; i++, from += p->in)
         memcpy(dx + i / p->run * p->jump + i % p->run * p->between, from, (size_t)p->in * sizeof *dx);
@@ -257,7 +257,7 @@ static void run_backward(const struct kernel *kernel, const struct call *call)
     for (int64_t first = 0; first < cells; first += g.m, g.a += g.m * p.out) {
         g.m = cells - first < GEMM_BLOCK_ROWS ? cells - first : GEMM_BLOCK_ROWS;
         VARIANT(gemm_packed)(&g);
-        put(call->output[0], &p, g.c, first, g.m);
+        copy_to_pixels(call->output[0], &p, g.c, first, g.m);
     }
 }
 

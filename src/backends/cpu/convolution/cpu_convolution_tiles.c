@@ -363,7 +363,7 @@ static void convolve(const struct kernel *kernel, const struct call *call, bool 
 
 /* ---- kernels -------------------------------------------------------------- */
 
-static bool takes(const struct node *node)
+static bool tiles_take(const struct node *node)
 {
     bool bias = node->input_count < 3 || !node->input[2] || node->input[2]->type == TYPE_F32;
     return bias && node->output[0]->type == TYPE_BF16 && shape_count(&node->output[0]->shape) > 0 && planes_take(node);
@@ -410,7 +410,7 @@ static void run_forward(const struct kernel *kernel, const struct call *call)
 
 MAKER(make_convolution_tiles)
 {
-    if (!takes(node))
+    if (!tiles_take(node))
         return false;
     make(out, request, false);
     out->kernel.pack = pack_forward;
@@ -430,7 +430,7 @@ static void run_backward(const struct kernel *kernel, const struct call *call)
 
 MAKER(make_convolution_input_gradient_tiles)
 {
-    if (!takes(node))
+    if (!tiles_take(node))
         return false;
     make(out, request, true);
     out->kernel.pack = pack_backward;

@@ -5,7 +5,7 @@
    the stride of the convolution. The gradient of x is that form with stride 1 over dy for each residue of the stride:
    cells of dx that are a stride apart meet the same kernel cells. Blocks of a few output columns share what they load;
    kernels of 3 and 5 (and the 2 and 1 that strides leave of them) have blocks of their own.
-   A multiplier above 1 spreads x over the output's channels first (of the gradient: folds dx afterwards). */
+   A multiplier above 1 repeats x for the output's channels first (of the gradient: folds dx afterwards). */
 #include "backends/cpu/convolution/cpu_depthwise.h"
 
 #include "backends/cpu/convolution/cpu_conv_axis.h"
@@ -297,7 +297,7 @@ static void run_plane(struct plane *p, const struct conv_sizes *s, int64_t colum
 
 /* ---- a multiplier ------------------------------------------------------- */
 
-void VARIANT(depthwise_spread)(float *restrict to, const float *restrict x, int64_t count, int64_t multiplier)
+void VARIANT(depthwise_repeat)(float *restrict to, const float *restrict x, int64_t count, int64_t multiplier)
 {
     for (int64_t i = 0; i < count; i++)
         for (int64_t m = 0; m < multiplier; m++)
@@ -358,7 +358,7 @@ RUNNER(run_depthwise)
         p.x = element_of(call->input[0], n * x_row, p.small);
         p.y = (void *)element_of(call->output[0], n * y_row, p.small);
         if (s.out != s.in) {
-            VARIANT(depthwise_spread)(call->scratch, p.x, x_row, s.out / s.in);
+            VARIANT(depthwise_repeat)(call->scratch, p.x, x_row, s.out / s.in);
             p.x = call->scratch;
         }
         run_plane(&p, &s, s.x[2], run_forward_plane);

@@ -62,6 +62,6 @@ INLINE void store_part(void *to, int64_t i, vector x, const enum part_of part, i
 }
 
 /* to[i * multiplier + m] = x[i] */
-void VARIANT(depthwise_spread)(float *restrict to, const float *restrict x, int64_t count, int64_t multiplier);
+void VARIANT(depthwise_repeat)(float *restrict to, const float *restrict x, int64_t count, int64_t multiplier);
 
 #endif

@@ -260,7 +260,7 @@ RUNNER(run_depthwise_weight_gradient)
         p.x = element_of(call->input[0], n * x_row, small);
         p.dy = element_of(call->input[1], n * cells * s.out, small);
         if (s.out != s.in) {
-            VARIANT(depthwise_spread)(call->scratch, p.x, x_row, s.out / s.in);
+            VARIANT(depthwise_repeat)(call->scratch, p.x, x_row, s.out / s.in);
             p.x = call->scratch;
         }
         for (int64_t t = 0; t < s.y[1]; t++)

@@ -1,5 +1,5 @@
-/* cpu_binary.c - the ops of binary.def and where: their loops; cpu_spread.c walks the operands. */
-#include "backends/cpu/elementwise/cpu_spread.h"
+/* cpu_binary.c - the ops of binary.def and where: their loops; cpu_broadcast.c walks the operands. */
+#include "backends/cpu/elementwise/cpu_broadcast.h"
 #include "backends/cpu/elementwise/formulas_float.h"
 #include "ops/ops.h"
 
@@ -9,7 +9,7 @@
 #define RUN(name)                                                                                                      \
     RUNNER(run_##name)                                                                                                 \
     {                                                                                                                  \
-        VARIANT(spread_walk)(kernel, call, name##_loop);                                                               \
+        VARIANT(broadcast_walk)(kernel, call, name##_loop);                                                            \
     }
 
 #define FORWARD(name, expression)                                                                                      \

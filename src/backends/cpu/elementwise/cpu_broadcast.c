@@ -1,44 +1,44 @@
-/* cpu_spread.c - operands that spread, walked by the widest runs they have in common. */
-#include "backends/cpu/elementwise/cpu_spread.h"
-#include "ops/spread.h"
+/* cpu_broadcast.c - operands that broadcast, walked by the widest runs they have in common. */
+#include "backends/cpu/elementwise/cpu_broadcast.h"
+#include "ops/broadcast.h"
 
 #define BLOCK  512 /* elements laid out at once */
 #define NARROW 64  /* shorter lines are laid out several at once */
 
 struct axis {
     int64_t dim; /* of axis 0: elements a row of the slice */
-    int64_t step[MOST_SPREAD];
+    int64_t step[MOST_BROADCAST];
     int64_t below; /* elements of the output that lie behind one step along it */
 };
 
-struct spread_axes {
+struct broadcast_axes {
     int operands, count;
     struct axis axis[MOST_AXES];
-    enum type in[MOST_SPREAD], out; /* f32, a small float, or a truth value: a byte an element */
-    bool straight;                  /* all of it is one line of f32, as it lies */
+    enum type in[MOST_BROADCAST], out; /* f32, a small float, or a truth value: a byte an element */
+    bool straight;                     /* all of it is one line of f32, as it lies */
 };
 
 /* Axes that every operand walks alike are one. */
-static void add_axis(struct spread_axes *out, int64_t dim, const struct spread *spread, int k)
+static void add_axis(struct broadcast_axes *out, int64_t dim, const struct broadcast *broadcast, int k)
 {
     struct axis *above = out->count ? &out->axis[out->count - 1] : NULL;
     bool merges = above != NULL;
-    for (int i = 0; merges && i < spread->count; i++)
-        merges = above->step[i] == dim * spread->step[i][k];
+    for (int i = 0; merges && i < broadcast->count; i++)
+        merges = above->step[i] == dim * broadcast->step[i][k];
     struct axis *axis = merges ? above : &out->axis[out->count++];
     axis->dim = merges ? axis->dim * dim : dim;
-    for (int i = 0; i < spread->count; i++)
-        axis->step[i] = spread->step[i][k];
+    for (int i = 0; i < broadcast->count; i++)
+        axis->step[i] = broadcast->step[i][k];
 }
 
 /* Axis 0 begins with the slice's rows, which count 1 each. */
-static void find_axes(struct spread_axes *out, const struct spread *spread)
+static void find_axes(struct broadcast_axes *out, const struct broadcast *broadcast)
 {
     int64_t below = 1;
-    add_axis(out, 1, spread, 0);
-    for (int k = 1; k < spread->shape.rank; k++)
-        if (spread->shape.dim[k] > 1)
-            add_axis(out, spread->shape.dim[k], spread, k);
+    add_axis(out, 1, broadcast, 0);
+    for (int k = 1; k < broadcast->shape.rank; k++)
+        if (broadcast->shape.dim[k] > 1)
+            add_axis(out, broadcast->shape.dim[k], broadcast, k);
     for (int a = out->count - 1; a >= 0; a--) {
         out->axis[a].below = below;
         below *= out->axis[a].dim;
@@ -50,31 +50,31 @@ static bool is_truth(enum type type)
     return type == TYPE_BOOL || type == TYPE_U8;
 }
 
-static bool takes(const struct tensor *tensor, enum type *type)
+static bool broadcast_takes(const struct tensor *tensor, enum type *type)
 {
     *type = tensor->type;
     return is_truth(*type) || *type == TYPE_F32 || cpu_small_type(*type);
 }
 
-MAKER(make_spread)
+MAKER(make_broadcast)
 {
-    struct spread spread;
-    struct spread_axes axes = {.operands = node->input_count};
-    bool fits = takes(node->output[0], &axes.out) && node->output[0]->type != TYPE_U8;
+    struct broadcast broadcast;
+    struct broadcast_axes axes = {.operands = node->input_count};
+    bool fits = broadcast_takes(node->output[0], &axes.out) && node->output[0]->type != TYPE_U8;
     for (int i = 0; i < node->input_count; i++)
-        fits = fits && takes(node->input[i], &axes.in[i]);
-    if (!fits || !spread_of(&spread, (const struct tensor *const *)node->input, node->input_count))
+        fits = fits && broadcast_takes(node->input[i], &axes.in[i]);
+    if (!fits || !broadcast_of(&broadcast, (const struct tensor *const *)node->input, node->input_count))
         return false;
-    find_axes(&axes, &spread);
+    find_axes(&axes, &broadcast);
     axes.straight = axes.count == 1 && axes.out == TYPE_F32;
     for (int i = 0; i < axes.operands; i++)
         axes.straight = axes.straight && axes.in[i] == TYPE_F32 && axes.axis[0].step[i] == 1;
-    struct spread_axes *own = arena_take(&request->backend->arena, sizeof *own);
+    struct broadcast_axes *own = arena_take(&request->backend->arena, sizeof *own);
     if (!own)
         return cpu_refused(request);
     *own = axes;
     out->own = own;
-    out->kernel.scratch_bytes = axes.straight ? 0 : (MOST_SPREAD + 1) * BLOCK * sizeof(float);
+    out->kernel.scratch_bytes = axes.straight ? 0 : (MOST_BROADCAST + 1) * BLOCK * sizeof(float);
     return true;
 }
 
@@ -131,21 +131,21 @@ static void lay_out(float *to, const char *from, enum type type, int64_t lines, 
 }
 
 struct plane {
-    const struct spread_axes *axes;
+    const struct broadcast_axes *axes;
     const struct call *call;
-    spread_loop *loop;
-    int64_t at[MOST_SPREAD + 1]; /* first element of each operand, then of the output */
-    int64_t lines, count;        /* lines of so many elements */
-    int64_t down[MOST_SPREAD], along[MOST_SPREAD];
-    int64_t laid[MOST_SPREAD]; /* lines that lie ready, of those that every line shares */
+    broadcast_loop *loop;
+    int64_t at[MOST_BROADCAST + 1]; /* first element of each operand, then of the output */
+    int64_t lines, count;           /* lines of so many elements */
+    int64_t down[MOST_BROADCAST], along[MOST_BROADCAST];
+    int64_t laid[MOST_BROADCAST]; /* lines that lie ready, of those that every line shares */
 };
 
 /* Lines [line, line + lines) from column on, `count` of each. */
 static void run_block(struct plane *plane, int64_t line, int64_t lines, int64_t column, int64_t count)
 {
-    const struct spread_axes *axes = plane->axes;
+    const struct broadcast_axes *axes = plane->axes;
     float *scratch = plane->call->scratch;
-    const float *in[MOST_SPREAD] = {0};
+    const float *in[MOST_BROADCAST] = {0};
     for (int i = 0; i < axes->operands; i++) {
         int64_t down = plane->down[i], along = plane->along[i];
         int64_t first = plane->at[i] + line * down + column * along;
@@ -160,9 +160,9 @@ static void run_block(struct plane *plane, int64_t line, int64_t lines, int64_t 
         if (down == 0 && (along == 0 || count == plane->count))
             plane->laid[i] = lines;
     }
-    int64_t to = plane->at[MOST_SPREAD] + line * plane->count + column;
+    int64_t to = plane->at[MOST_BROADCAST] + line * plane->count + column;
     char *out = (char *)plane->call->output[0] + to * (int64_t)type_bytes(axes->out);
-    float *made = axes->out == TYPE_F32 ? (float *)out : scratch + MOST_SPREAD * BLOCK;
+    float *made = axes->out == TYPE_F32 ? (float *)out : scratch + MOST_BROADCAST * BLOCK;
     plane->loop(made, in[0], in[1], in[2], lines * count, plane->call->node->attributes);
     if (cpu_small_type(axes->out))
         VARIANT(narrow)(out, made, axes->out, lines * count);
@@ -204,13 +204,13 @@ static void run_axes(struct plane plane, const struct axis *here, int above, int
         run_axes(plane, here + 1, above - 1, here[1].dim);
         for (int k = 0; k < plane.axes->operands; k++)
             plane.at[k] += here->step[k];
-        plane.at[MOST_SPREAD] += here->below;
+        plane.at[MOST_BROADCAST] += here->below;
     }
 }
 
-void VARIANT(spread_walk)(const struct kernel *kernel, const struct call *call, spread_loop *loop)
+void VARIANT(broadcast_walk)(const struct kernel *kernel, const struct call *call, broadcast_loop *loop)
 {
-    const struct spread_axes *axes = cpu_kernel_of(kernel)->own;
+    const struct broadcast_axes *axes = cpu_kernel_of(kernel)->own;
     int64_t rows = cpu_rows(kernel, call) * axes->axis[0].dim;
     struct plane plane = {.axes = axes, .call = call, .loop = loop};
     int last = axes->count - 1;

@@ -53,7 +53,7 @@ static void run_columns(const struct kernel *kernel, const struct call *call)
     gemm_tiles(&g);
 }
 
-static bool takes(const struct node *node, enum type result)
+static bool matmul_takes(const struct node *node, enum type result)
 {
     bool bias = node->input_count < 3 || !node->input[2] || node->input[2]->type == TYPE_F32;
     return node->input[0]->type == TYPE_BF16 && node->input[1]->type == TYPE_BF16 && bias &&
@@ -62,7 +62,7 @@ static bool takes(const struct node *node, enum type result)
 
 MAKER(make_matmul_tiles)
 {
-    if (!takes(node, TYPE_BF16))
+    if (!matmul_takes(node, TYPE_BF16))
         return false;
     matmul_take_sizes(out, node);
     out->kernel.implementation = tiles_name();
@@ -128,7 +128,7 @@ static void run_gradient_rows(const struct kernel *kernel, const struct call *ca
 
 MAKER(make_matmul_weight_gradient_tiles)
 {
-    if (!takes(node, TYPE_F32))
+    if (!matmul_takes(node, TYPE_F32))
         return false;
     bool shares = matmul_take_gradient_sizes(out, node);
     int64_t samples = shares ? request->asked->slice : node->input[0]->shape.dim[0];

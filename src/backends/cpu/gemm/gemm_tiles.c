@@ -148,7 +148,7 @@ static void block(float *sums, const struct tile_rows *a, const uint16_t *b, int
     tile_steps_run(sums, &steps);
 }
 
-static void put(const struct tile_gemm *g, const float *sums, int64_t row, int64_t column)
+static void store_tile(const struct tile_gemm *g, const float *sums, int64_t row, int64_t column)
 {
     int64_t rows = min_i64(g->m - row, TILE_BLOCK), width = min_i64(g->n - column, TILE_BLOCK);
     const float *bias = g->bias ? g->bias + column : NULL;
@@ -176,7 +176,7 @@ static void run_columns(const struct tile_gemm *g, const uint16_t *b, int64_t co
             if (g->add)
                 tile_fetch((const float *)g->c + row * g->c_row + j, g->c_row, min_i64(g->m - row, TILE_BLOCK));
             block(sums, &a, b + (j - column) * packed_steps(g), g->k, g->m - row, g->n - j);
-            put(g, sums, row, j);
+            store_tile(g, sums, row, j);
         }
     }
 }

@@ -318,7 +318,7 @@ RUNNER(run_max_pool)
 }
 
 /* One window: dy goes where the index says, 0 to the other three. */
-static void spread_to_four(float *dx, float *below, const float *dy, const uint8_t *index, int64_t channels)
+static void scatter_to_four(float *dx, float *below, const float *dy, const uint8_t *index, int64_t channels)
 {
     int64_t c = 0;
     for (; c + LANES <= channels; c += LANES) {
@@ -338,8 +338,8 @@ static void spread_to_four(float *dx, float *below, const float *dy, const uint8
 }
 
 /* Every cell of dx is written once: those outside all windows get 0. */
-static void spread_two_by_two(const struct sample *dx, const struct sample *dy, const struct places *places,
-                              const struct pool_sizes *s)
+static void scatter_two_by_two(const struct sample *dx, const struct sample *dy, const struct places *places,
+                               const struct pool_sizes *s)
 {
     int64_t line = s->x[2] * s->channels, rest = (s->x[2] - 2 * s->y[2]) * s->channels, made = s->y[2] * s->channels;
     for (int64_t row = 0; row < s->y[1]; row++) {
@@ -347,7 +347,7 @@ static void spread_two_by_two(const struct sample *dx, const struct sample *dy, 
         float *lines = row_out(dx->data, dx->type, dx->first + 2 * row * line, dx->room), *at = lines;
         const uint8_t *index = places_from(places, row);
         for (int64_t column = 0; column < s->y[2]; column++) {
-            spread_to_four(at, at + line, from, index, s->channels);
+            scatter_to_four(at, at + line, from, index, s->channels);
             at += 2 * s->channels;
             from += s->channels;
             index += s->channels;
@@ -374,7 +374,7 @@ static void add_where_byte(float *restrict dx, const float *restrict dy, const u
 }
 
 /* Cell by cell of the window, every channel: a few vectors, where the places are scattered. */
-static void spread_bytes(float *dx, const float *dy, const struct places *places, const struct pool_sizes *s)
+static void scatter_bytes(float *dx, const float *dy, const struct places *places, const struct pool_sizes *s)
 {
     int64_t channels = s->channels;
     memset(dx, 0, (size_t)x_row_of(s) * sizeof *dx);
@@ -389,7 +389,7 @@ static void spread_bytes(float *dx, const float *dy, const struct places *places
 }
 
 /* Large windows: each channel goes to its cell. */
-static void spread_wide(float *dx, const float *dy, const int32_t *index, const struct pool_sizes *s)
+static void scatter_wide(float *dx, const float *dy, const int32_t *index, const struct pool_sizes *s)
 {
     int64_t outputs = s->y[0] * s->y[1] * s->y[2], channels = s->channels;
     memset(dx, 0, (size_t)x_row_of(s) * sizeof *dx);
@@ -423,11 +423,11 @@ RUNNER(run_max_pool_gradient)
         const struct sample to = {call->output[0], call->node->output[0]->type, n * x_row, call->scratch};
         const struct sample from = {call->input[0], call->node->input[0]->type, n * y_row, NULL};
         if (two_by_two)
-            spread_two_by_two(&to, &from, &places, &s);
+            scatter_two_by_two(&to, &from, &places, &s);
         else if (wide)
-            spread_wide(dx, dy, (const int32_t *)call->input[1] + n * y_row, &s);
+            scatter_wide(dx, dy, (const int32_t *)call->input[1] + n * y_row, &s);
         else
-            spread_bytes(dx, dy, &places, &s);
+            scatter_bytes(dx, dy, &places, &s);
     }
 }
 

@@ -119,7 +119,7 @@ RUNNER(run_resize)
 }
 
 /* A row of dy back into the row that its pixels were taken of. */
-INLINE void spread(float *mixed, const float *dy, const struct resample *r, int64_t channels)
+INLINE void scatter_row(float *mixed, const float *dy, const struct resample *r, int64_t channels)
 {
     memset(mixed, 0, (size_t)(r->from[1] * channels) * sizeof(float));
     for (int64_t k = 0; k < r->to[1]; k++, dy += channels) {
@@ -140,11 +140,11 @@ RUNNER(run_resize_gradient)
         for (int64_t i = 0; i < r->to[0]; i++) {
             const struct taps *down = &r->down[i];
             if (channels == 3)
-                spread(mixed, dy, r, 3);
+                scatter_row(mixed, dy, r, 3);
             else if (channels == 1)
-                spread(mixed, dy, r, 1);
+                scatter_row(mixed, dy, r, 1);
             else
-                spread(mixed, dy, r, channels);
+                scatter_row(mixed, dy, r, channels);
             dy += r->to[1] * channels;
             for (int64_t a = 0; a < down->count; a++)
                 mix(dx + (down->first + a) * line, mixed, line, down->weight[a], true);

@@ -3,7 +3,7 @@
 #include "ops/ops.h"
 
 /* Every input but the iteration is f32. */
-static bool takes(const struct node *node)
+static bool warp_takes(const struct node *node)
 {
     for (int i = 0; i < node->input_count - 1; i++)
         if (node->input[i]->type != TYPE_F32)
@@ -15,7 +15,7 @@ static bool takes(const struct node *node)
 
 MAKER(make_random_warp)
 {
-    return takes(node);
+    return warp_takes(node);
 }
 
 /* One pixel of y from up to four of x. */
@@ -122,7 +122,7 @@ RUNNER(run_random_warp_gradient)
 MAKER(make_random_tone)
 {
     const struct shape *shape = &node->output[0]->shape;
-    if (!takes(node))
+    if (!warp_takes(node))
         return false;
     out->size[1] = shape->dim[shape->rank - 1];
     out->size[0] = shape_row(shape) / out->size[1];

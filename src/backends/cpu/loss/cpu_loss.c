@@ -112,13 +112,13 @@ INLINE void gradient_of_mean(const struct kernel *kernel, const struct call *cal
     int64_t width = cpu_kernel_of(kernel)->size[0], count = cpu_rows(kernel, call) * width;
     const float *x = call->input[0], *d = call->input[2];
     float *y = call->output[0];
-    float room[CHUNK], spread[CHUNK];
+    float room[CHUNK], shares[CHUNK];
     for (int64_t first = 0; first < count; first += CHUNK) {
         int64_t chunk = count - first < CHUNK ? count - first : CHUNK;
         const float *t = targets_at(room, call, first, chunk);
         for (int64_t i = 0; width > 1 && i < chunk; i++)
-            spread[i] = d[(first + i) / width] / (float)width;
-        const float *share = width == 1 ? d + first : spread;
+            shares[i] = d[(first + i) / width] / (float)width;
+        const float *share = width == 1 ? d + first : shares;
         INDEPENDENT
         for (int64_t i = 0; i < chunk; i++)
             y[first + i] = share[i] * derivative(x[first + i], t[i], NULL);

@@ -1,15 +1,15 @@
-/* cpu_tally.c - sums over samples that metrics are made of, and weights of classes. size[0]: columns of the scores. */
+/* cpu_sample_sums.c - sums over samples for metrics, weights of classes. size[0]: columns of the scores. */
 #include <math.h>
 #include <string.h>
 
 #include "backends/cpu/loss/cpu_loss.h"
 
-MAKER(make_tally)
+MAKER(make_sample_sums)
 {
     const struct tensor *scores = node->input[0];
     out->size[0] = scores->shape.rank > 1 ? scores->shape.dim[scores->shape.rank - 1] : 1;
     out->size[1] = shape_row(&scores->shape); /* elements a sample */
-    return node->op != &op_tally || scores->type == TYPE_F32;
+    return node->op != &op_sample_sums || scores->type == TYPE_F32;
 }
 
 static int64_t largest_label(const struct call *call, int64_t first, int64_t count)
@@ -43,7 +43,7 @@ static int64_t passed_levels(const float *level, int64_t count, float score)
     return first;
 }
 
-static int64_t passed(const struct tally_attributes *a, float score)
+static int64_t passed(const struct sample_sums_attributes *a, float score)
 {
     if (a->level)
         return passed_levels(a->level, a->size, score);
@@ -56,11 +56,11 @@ static int64_t passed(const struct tally_attributes *a, float score)
 
 static void add_thresholds(const struct call *call, const float *x, int64_t row, int64_t width, double weight)
 {
-    const struct tally_attributes *a = call->node->attributes;
+    const struct sample_sums_attributes *a = call->node->attributes;
     double *sums = call->output[0];
     int64_t begin = a->only < 0 ? 0 : a->only, end = a->only < 0 ? width : a->only + 1;
     for (int64_t i = begin; i < end; i++) {
-        float score = a->top && !is_top(x, width, i, a->top) ? (float)TALLY_NOTHING : x[i];
+        float score = a->top && !is_top(x, width, i, a->top) ? (float)SUMS_NOTHING : x[i];
         int64_t line = (a->apart ? 2 * i : 0) + (label_at(call, row * width + i) != 0);
         sums[line * (a->size + 1) + passed(a, score)] += weight;
     }
@@ -68,7 +68,7 @@ static void add_thresholds(const struct call *call, const float *x, int64_t row,
 
 static void add_classes(const struct call *call, const float *x, int64_t row, int64_t width, double weight)
 {
-    const struct tally_attributes *a = call->node->attributes;
+    const struct sample_sums_attributes *a = call->node->attributes;
     double *sums = call->output[0];
     float most = x[largest_at(x, width)];
     for (int64_t i = 0; i < width; i++) {
@@ -110,7 +110,7 @@ static int64_t class_of(double value, int64_t classes)
 
 static void add_confusion(const struct call *call, const float *x, int64_t sample, int64_t width, double weight)
 {
-    const struct tally_attributes *a = call->node->attributes;
+    const struct sample_sums_attributes *a = call->node->attributes;
     const struct shape *shape = &call->node->input[1]->shape;
     double *sums = call->output[0];
     int64_t labels = a->sparse_labels ? 1 : shape->dim[shape->rank - 1], row, column;
@@ -124,19 +124,19 @@ static void add_confusion(const struct call *call, const float *x, int64_t sampl
         sums[row * a->size + column] += weight;
 }
 
-RUNNER(run_tally)
+RUNNER(run_sample_sums)
 {
-    const struct tally_attributes *a = call->node->attributes;
+    const struct sample_sums_attributes *a = call->node->attributes;
     const struct tensor *weights = call->node->input[2];
-    bool single = a->formula == TALLY_CONFUSION && (a->sparse_scores || a->binary);
+    bool single = a->formula == SUMS_CONFUSION && (a->sparse_scores || a->binary);
     int64_t all = cpu_kernel_of(kernel)->size[1], samples = cpu_rows(kernel, call);
-    int64_t width = single ? 1 : a->formula == TALLY_MEANS ? all : cpu_kernel_of(kernel)->size[0], each = all / width;
-    static void (*const add[TALLY_FORMULA_COUNT])(const struct call *, const float *, int64_t, int64_t,
-                                                  double) = {[TALLY_THRESHOLDS] = add_thresholds,
-                                                             [TALLY_CLASSES] = add_classes,
-                                                             [TALLY_CONFUSION] = add_confusion,
-                                                             [TALLY_SQUARES] = add_squares,
-                                                             [TALLY_MEANS] = add_means};
+    int64_t width = single ? 1 : a->formula == SUMS_MEANS ? all : cpu_kernel_of(kernel)->size[0], each = all / width;
+    static void (*const add[SUMS_FORMULA_COUNT])(const struct call *, const float *, int64_t, int64_t,
+                                                 double) = {[SUMS_THRESHOLDS] = add_thresholds,
+                                                            [SUMS_CLASSES] = add_classes,
+                                                            [SUMS_CONFUSION] = add_confusion,
+                                                            [SUMS_SQUARES] = add_squares,
+                                                            [SUMS_MEANS] = add_means};
     const float *x = call->input[0];
     if (!call->add)
         memset(call->output[0], 0, (size_t)shape_count(&call->node->output[0]->shape) * sizeof(double));

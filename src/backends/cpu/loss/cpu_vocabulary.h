@@ -11,7 +11,7 @@
 
 #define CLASSES    (2 * VOCABULARY_CLASS_GRAIN) /* that are done together, backward in f32 and forward */
 #define TOKEN_ROWS VOCABULARY_TOKEN_GRAIN
-#define SPREAD     16 /* elements between rows that keep them out of one another's cache sets */
+#define ROW_GAP    16 /* elements between rows that keep them out of one another's cache sets */
 
 /* Tokens of a slice, their labels, and what is known of them so far. */
 struct token_rows {
@@ -23,7 +23,7 @@ struct token_rows {
 
 /* Forward, logits are made turned round, a class a row: what is done to those of a token is done to those of its
    neighbours at once. */
-#define FORWARD_ROW (TOKEN_ROWS + SPREAD)
+#define FORWARD_ROW (TOKEN_ROWS + ROW_GAP)
 
 INLINE vector choose(whole_vector first, vector a, vector b)
 {

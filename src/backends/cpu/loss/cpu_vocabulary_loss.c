@@ -9,7 +9,7 @@
 
 /* size[3]: floats of h packed as a left side (forward: of one block of tokens, as a right side). */
 
-#define LOGIT_ROW (CLASSES + SPREAD)
+#define LOGIT_ROW (CLASSES + ROW_GAP)
 
 /* The weights of class `at` of those that the slice sees, as the right side of h . w. */
 static void set_classes(struct gemm *g, const struct kernel *kernel, const struct call *call, int64_t at)

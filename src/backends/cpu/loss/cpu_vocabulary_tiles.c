@@ -97,7 +97,7 @@ struct backward_room {
 /* scratch NULL: for its bytes. slice: of the call, or more. */
 static struct backward_room room_of(char *scratch, int64_t tokens, int64_t d, bool columns, int64_t slice)
 {
-    struct backward_room room = {.row = tile_padded(tokens) + SPREAD};
+    struct backward_room room = {.row = tile_padded(tokens) + ROW_GAP};
     int64_t classes = min_i64(MANY, tile_padded(slice));
     size_t row = (size_t)room.row, many = (size_t)classes;
     int64_t products = max_i64(tile_room_bytes(tokens, d, true), tile_room_bytes(d, classes, true));

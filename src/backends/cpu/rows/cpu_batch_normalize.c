@@ -9,7 +9,7 @@
 #include "ops/ops.h"
 
 /* The first `data` inputs and the output are f32, or all bf16; the others are f32. */
-static bool takes(struct cpu_kernel *out, const struct node *node, int data, bool output)
+static bool normalize_takes(struct cpu_kernel *out, const struct node *node, int data, bool output)
 {
     const struct shape *x = &node->input[0]->shape;
     enum type type = node->input[0]->type;
@@ -28,7 +28,7 @@ static bool takes(struct cpu_kernel *out, const struct node *node, int data, boo
 
 MAKER(make_batch_moments)
 {
-    if (!takes(out, node, 1, false))
+    if (!normalize_takes(out, node, 1, false))
         return false;
     out->kernel.scratch_bytes = (size_t)out->size[2] * 2 * sizeof(double);
     return true;
@@ -84,7 +84,7 @@ RUNNER(run_batch_moving)
 
 /* ---- tables -------------------------------------------------------------- */
 
-static void put(float *tables, enum table table, const int64_t *size, int64_t channel, double value)
+static void set_entry(float *tables, enum table table, const int64_t *size, int64_t channel, double value)
 {
     for (int64_t i = channel; i < size[2]; i += size[1])
         tables[table * size[2] + (size[3] ? pair_place(i) : i)] = (float)value;
@@ -103,9 +103,9 @@ static void fill_tables(const struct kernel *kernel, const struct call *call, in
     const int64_t *size = cpu_kernel_of(kernel)->size;
     const float *mean = call->input[x + 1], *beta = call->input[x + 4];
     for (int64_t k = 0; k < size[1]; k++) {
-        put(tables, TABLE_MEAN, size, k, mean[k]);
-        put(tables, TABLE_SCALE, size, k, scale_of(call, x, k));
-        put(tables, TABLE_SHIFT, size, k, beta ? beta[k] : 0);
+        set_entry(tables, TABLE_MEAN, size, k, mean[k]);
+        set_entry(tables, TABLE_SCALE, size, k, scale_of(call, x, k));
+        set_entry(tables, TABLE_SHIFT, size, k, beta ? beta[k] : 0);
     }
 }
 
@@ -129,8 +129,8 @@ PACKER(pack_backward)
     fill_tables(kernel, whole, 1, pack);
     for (int64_t k = 0; k < size[1]; k++) {
         double scale = scale_of(whole, 1, k), rate = 1 / sqrt((double)variance[k] + attributes->epsilon);
-        put(pack, TABLE_SLOPE, size, k, dgamma ? -scale * rate * (double)dgamma[k] / values : 0);
-        put(pack, TABLE_OFFSET, size, k, dbeta ? -scale * (double)dbeta[k] / values : 0);
+        set_entry(pack, TABLE_SLOPE, size, k, dgamma ? -scale * rate * (double)dgamma[k] / values : 0);
+        set_entry(pack, TABLE_OFFSET, size, k, dbeta ? -scale * (double)dbeta[k] / values : 0);
     }
 }
 
@@ -138,7 +138,7 @@ PACKER(pack_backward)
 
 MAKER(make_batch_normalize)
 {
-    if (!takes(out, node, 1, true))
+    if (!normalize_takes(out, node, 1, true))
         return false;
     cpu_set_pack(out, pack_forward, 1, (size_t)out->size[2] * (TABLE_SHIFT + 1) * sizeof(float));
     return true;
@@ -171,7 +171,7 @@ RUNNER(run_batch_normalize)
 /* size[2] floats twice for a block, then doubles twice for the slice. */
 MAKER(make_batch_normalize_sums)
 {
-    if (!takes(out, node, 2, false))
+    if (!normalize_takes(out, node, 2, false))
         return false;
     out->kernel.scratch_bytes = (size_t)out->size[2] * 2 * (sizeof(float) + sizeof(double));
     cpu_set_pack(out, pack_sums, 1, (size_t)out->size[2] * (TABLE_SHIFT + 1) * sizeof(float));
@@ -231,7 +231,7 @@ RUNNER(run_batch_normalize_sums)
 
 MAKER(make_batch_normalize_gradient)
 {
-    if (!takes(out, node, 2, true))
+    if (!normalize_takes(out, node, 2, true))
         return false;
     cpu_set_pack(out, pack_backward, 1, (size_t)out->size[2] * TABLES * sizeof(float));
     return true;

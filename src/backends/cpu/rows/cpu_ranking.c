@@ -204,7 +204,7 @@ RUNNER(run_batch_sum)
     }
 }
 
-RUNNER(run_batch_spread)
+RUNNER(run_batch_broadcast)
 {
     const struct batch_sum_attributes *attributes = call->node->attributes;
     int64_t rows = cpu_rows(kernel, call), width = cpu_kernel_of(kernel)->size[0];

@@ -110,14 +110,14 @@ RUNNER(run_reduce_sum)
 }
 
 /* size[1]: of a sample of x. */
-MAKER(make_reduce_spread)
+MAKER(make_reduce_broadcast)
 {
     return node->input[0]->type == TYPE_F32;
 }
 
-RUNNER(run_reduce_spread)
+RUNNER(run_reduce_broadcast)
 {
-    const struct reduce_spread_attributes *attributes = call->node->attributes;
+    const struct reduce_broadcast_attributes *attributes = call->node->attributes;
     const float *y = call->input[0];
     float *x = call->output[0], factor = (float)attributes->factor;
     struct job job = {.samples = cpu_rows(kernel, call)};

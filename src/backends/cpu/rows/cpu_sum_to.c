@@ -1,10 +1,10 @@
-/* cpu_sum_to.c - sums over what an operand was spread along, of x or of x times a factor.
+/* cpu_sum_to.c - sums over what an operand was broadcast along, of x or of x times a factor.
 
    Axes of x are kept or summed; neighbours of a kind are one axis. The last two
    are a plane: either columns are summed (the last is kept), or lines. Sums go in blocks of
    CHUNK rows, so that long ones do not lose digits; the order is a function of the shape and the slice. */
 #include "backends/cpu/cpu_own.h"
-#include "ops/spread.h"
+#include "ops/broadcast.h"
 
 #define CHUNK  256
 #define NARROW 256 /* shorter rows are summed several at once */
@@ -33,11 +33,11 @@ static void add_axis(struct sums *out, int64_t dim, bool kept)
 static void find_axes(struct sums *out, const struct node *node)
 {
     const struct tensor *x = node->input[0], *y = node->output[0];
-    struct spread spread;
+    struct broadcast broadcast;
     int64_t below = 1, made = 1;
-    spread_of(&spread, (const struct tensor *[]){x, y}, 2);
+    broadcast_of(&broadcast, (const struct tensor *[]){x, y}, 2);
     for (int k = 0; k < x->shape.rank; k++) {
-        bool kept = spread.step[1][k] != 0;
+        bool kept = broadcast.step[1][k] != 0;
         if (k == 0)
             add_axis(out, 1, kept);
         else if (x->shape.dim[k] > 1)

@@ -38,7 +38,7 @@ static void read_indices(int32_t *out, const void *data, enum type type, int64_t
 }
 
 /* Input `index` has places in an axis of `most`; the others are f32. */
-static bool takes(const struct node *node, int index, int64_t most)
+static bool indexing_takes(const struct node *node, int index, int64_t most)
 {
     for (int i = 0; i < node->input_count; i++)
         if (i != index && node->input[i]->type != TYPE_F32)
@@ -86,7 +86,7 @@ MAKER(make_embedding)
     out->size[0] = shape_row(&node->input[0]->shape);
     out->size[1] = w->shape.dim[1];
     out->size[2] = w->shape.dim[0];
-    return takes(node, 0, w->shape.dim[0]);
+    return indexing_takes(node, 0, w->shape.dim[0]);
 }
 
 /* Every slice goes through the ids: they are read once for all. */
@@ -115,7 +115,7 @@ RUNNER(run_embedding_gradient)
 MAKER(make_embedding_gradient)
 {
     const struct tensor *dw = node->output[0];
-    if (!takes(node, 0, dw->shape.dim[0]))
+    if (!indexing_takes(node, 0, dw->shape.dim[0]))
         return false;
     out->size[0] = shape_row(&node->input[0]->shape);
     out->size[1] = dw->shape.dim[1];
@@ -141,14 +141,14 @@ MAKER(make_gather)
     const struct gather_attributes *attributes = node->attributes;
     int64_t extent = node->input[0]->shape.dim[attributes->axis];
     make_lookup(out, &node->output[0]->shape, attributes->axis, extent);
-    return takes(node, 1, extent);
+    return indexing_takes(node, 1, extent);
 }
 
 MAKER(make_scatter_add)
 {
     const struct scatter_attributes *attributes = node->attributes;
     make_lookup(out, &node->input[0]->shape, attributes->gather.axis, attributes->extent);
-    return takes(node, 1, attributes->extent);
+    return indexing_takes(node, 1, attributes->extent);
 }
 
 /* One index a run of `inner` elements. */
@@ -177,7 +177,8 @@ INLINE void look_along(float *x, float *y, const int32_t *index, int64_t first, 
 }
 
 /* x: [rows, outer, extent, inner], y: [rows, outer, count, inner]; add: from y to x, else from x to y. */
-INLINE void look(const struct kernel *kernel, const struct call *call, float *x, float *y, bool along, bool add)
+INLINE void gather_or_scatter(const struct kernel *kernel, const struct call *call, float *x, float *y, bool along,
+                              bool add)
 {
     const struct cpu_kernel *own = cpu_kernel_of(kernel);
     int64_t outer = own->size[0], inner = own->size[1], count = own->size[2], extent = own->size[3];
@@ -199,7 +200,7 @@ INLINE void look(const struct kernel *kernel, const struct call *call, float *x,
 RUNNER(run_gather)
 {
     const struct gather_attributes *attributes = call->node->attributes;
-    look(kernel, call, call->input[0], call->output[0], attributes->along, false);
+    gather_or_scatter(kernel, call, call->input[0], call->output[0], attributes->along, false);
 }
 
 RUNNER(run_scatter_add)
@@ -208,7 +209,7 @@ RUNNER(run_scatter_add)
     const struct scatter_attributes *attributes = call->node->attributes;
     int64_t count = cpu_rows(kernel, call) * own->size[0] * own->size[1] * own->size[3];
     memset(call->output[0], 0, (size_t)count * sizeof(float));
-    look(kernel, call, call->output[0], call->input[0], attributes->gather.along, true);
+    gather_or_scatter(kernel, call, call->output[0], call->input[0], attributes->gather.along, true);
 }
 
 /* ---- one_hot, bucketize ------------------------------------------------------ */

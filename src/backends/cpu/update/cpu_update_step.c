@@ -35,7 +35,7 @@ RUNNER(run_assign)
     int64_t count = cpu_elements(kernel, call);
     const float *restrict value = call->input[1];
     float *restrict state = call->input[0];
-    if (assign_spreads(call->node)) {
+    if (assign_broadcasts(call->node)) {
         for (int64_t i = 0; i < count; i++)
             state[i] = attributes->adds ? state[i] + *value : *value;
         return;
@@ -49,12 +49,12 @@ RUNNER(run_assign)
         state[i] += value[i];
 }
 
-RUNNER(run_recall)
+RUNNER(run_state_read)
 {
     memcpy(call->output[0], call->input[0], (size_t)cpu_elements(kernel, call) * sizeof(float));
 }
 
-RUNNER(run_remember)
+RUNNER(run_state_write)
 {
     memcpy(call->input[0], call->input[1], (size_t)cpu_elements(kernel, call) * sizeof(float));
 }

@@ -1,6 +1,6 @@
 /* layer_merge.c - Add, Subtract, Multiply, Average, Maximum, Minimum: element by element over several inputs.
 
-   Shapes spread as the ops have it (ops/elementwise/elementwise.h), which is Keras's way. Inputs are taken
+   Shapes broadcast as the ops have it (ops/elementwise/elementwise.h), which is Keras's way. Inputs are taken
    from the first to the last, so the bits of a sum are settled by the order in `inputs:`. */
 #include "model/layers/layer_options.h"
 #include "ops/ops.h"

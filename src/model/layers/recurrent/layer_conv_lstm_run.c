@@ -158,9 +158,9 @@ static bool begin(struct conv_walk *walk, struct tensor *const *x, int count)
         if (!state_fits(layer, graph, x[i], i, &state))
             return false;
     take_weights(walk, x[0]->shape.dim[walk->layer->type->axes + 2]);
-    bool recalls = count == 1 && walk->options->stateful;
-    walk->h = count > 1 ? x[1] : recalls ? layer_recall(layer, graph, 0, state) : NULL;
-    walk->c = count > 1 ? x[2] : recalls ? layer_recall(layer, graph, 1, state) : NULL;
+    bool goes_on = count == 1 && walk->options->stateful;
+    walk->h = count > 1 ? x[1] : goes_on ? layer_state_read(layer, graph, 0, state) : NULL;
+    walk->c = count > 1 ? x[2] : goes_on ? layer_state_read(layer, graph, 1, state) : NULL;
     return !graph->failed;
 }
 
@@ -183,8 +183,8 @@ struct tensor *conv_lstm_build(const struct layer *layer, struct graph *graph, s
     if (graph->failed)
         return NULL;
     if (options->stateful) {
-        layer_remember(layer, graph, 0, walk.h);
-        layer_remember(layer, graph, 1, walk.c);
+        layer_state_write(layer, graph, 0, walk.h);
+        layer_state_write(layer, graph, 1, walk.c);
     }
     if (options->return_state) {
         layer_set_output(graph, 1, walk.h, NULL);

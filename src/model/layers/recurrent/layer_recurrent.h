@@ -62,8 +62,8 @@ int recurrent_states(const struct layer *layer);
 
 /* layer_state.c: of layers with stateful: true. What sample n of the last batch left is row n of what sample n begins
    with. shape and value have an axis for the batch. */
-struct tensor *layer_recall(const struct layer *layer, struct graph *graph, int i, struct shape shape);
-void layer_remember(const struct layer *layer, struct graph *graph, int i, struct tensor *value);
+struct tensor *layer_state_read(const struct layer *layer, struct graph *graph, int i, struct shape shape);
+void layer_state_write(const struct layer *layer, struct graph *graph, int i, struct tensor *value);
 
 /* x: the sequence, then states to begin with. in_time: outputs stay where their step lies in time, whichever way the
    layer goes. state: where return_state says so, the states behind the last step. */

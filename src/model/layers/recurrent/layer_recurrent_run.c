@@ -197,7 +197,7 @@ static struct tensor *const *states_before(struct tensor *room[STATES_OF_CELL], 
     if (given || !options->stateful)
         return given ? given + first : NULL;
     for (int k = 0; k < cell_of(cell).states; k++)
-        room[k] = layer_recall(layer, graph, first + k, shape_of(2, (int64_t[]){graph->batch, of_cell->units}));
+        room[k] = layer_state_read(layer, graph, first + k, shape_of(2, (int64_t[]){graph->batch, of_cell->units}));
     return room;
 }
 
@@ -217,7 +217,7 @@ static struct tensor *run_cells(struct tensor **state, const struct layer *layer
         for (int k = 0; (options->return_state || options->stateful) && k < states; k++)
             state[i + k] = last_of(options, graph, all[k]);
         for (int k = 0; options->stateful && k < states; k++)
-            layer_remember(layer, graph, i + k, state[i + k]);
+            layer_state_write(layer, graph, i + k, state[i + k]);
         i += states;
         h = all[0];
     }
