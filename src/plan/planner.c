@@ -10,7 +10,7 @@
 #include "base/threads/workers.h"
 
 #define KIB           ((uint64_t)1024)
-#define ONEDNN_MARGIN (768 * KIB) /* code of oneDNN that the first step touches, after the measurement */
+#define ONEDNN_MARGIN (384 * KIB) /* code of oneDNN that the first step touches, after the measurement */
 
 /* ---- graphs and program ---- */
 
