@@ -60,13 +60,17 @@ static uint64_t bytes_needed(struct subject *s)
     return sum;
 }
 
+/* Rows of a call of the node's kernel. */
 static int64_t slice_of(const struct chains *chains, const struct node *node, const struct cut *cut)
 {
+    struct sum_order sums = sum_order(node, cut);
+    if (sums.leaves)
+        return piece_most(cut->extent, sum_grain(cut), sums.leaves);
     for (int c = 0; c < chains->chain_count; c++) {
         const struct chain *chain = &chains->chain[c];
         for (int i = chain->first; i < chain->first + chain->count; i++)
-            if (chains->order[i] == node && chain->slice < cut->extent)
-                return chain->slice;
+            if (chains->order[i] == node)
+                return chain_slice(chain);
     }
     return cut->extent;
 }

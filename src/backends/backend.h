@@ -34,8 +34,9 @@ struct code_range;
 struct machine;
 struct phase;
 
-/* What a kernel is for: slices of at most `slice` rows of the node. `short_rows` (short_count of them) are other slice
-   lengths that will be asked for: the tail of the batch, the tail of the last batch. */
+/* What a kernel is for: calls of at most `slice` rows of the node (of a node with sums: a leaf). `short_rows`
+   (short_count of them) are all other lengths that will be asked for: pieces differ by a grain, and the last batch may
+   end anywhere. */
 struct kernel_request {
     const struct node *node;
     int64_t slice;

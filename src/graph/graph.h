@@ -51,6 +51,8 @@ struct node {
     const char *name; /* "conv2d_1", the layer it came from */
     bool backward;    /* part of the backward pass or the update */
     bool again;       /* makes a second time what forward made: runs when its first reader could, not before */
+    bool
+        begins_chain; /* no chain goes on from the nodes before it; set by tests, because results are the same either way */
     int input_count, output_count;
     struct tensor *input[MOST_INPUTS];
     struct tensor *output[MOST_OUTPUTS];

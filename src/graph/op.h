@@ -7,7 +7,7 @@
      PART_CUT    axis 0 is the cut axis: a slice sees only its own rows
      PART_WHOLE  a slice sees the whole operand
      PART_SUM    outputs only: each slice adds its partial sum (an output is never both CUT and SUM); partial sums are
-                 added in a fixed order
+                 added in a fixed order (transform/sum_order.h)
    Only PART_CUT operands can stay inside a chain of slices. The cut depends on the op, its attributes and its shapes
    alone, never on the number of threads or the budget. */
 #ifndef GRAPH_OP_H
@@ -20,7 +20,8 @@ enum part { PART_CUT, PART_WHOLE, PART_SUM };
 struct cut {
     int64_t extent; /* extent of the cut axis */
     bool by_sample; /* the cut axis is the batch: a batch with fewer samples ends early */
-    int64_t grain;  /* every slice but the last is a multiple of this; 1: slices of any size */
+    int64_t grain;  /* slices begin at multiples of this; 1: anywhere */
+    int64_t least;  /* rows that a slice should have, because kernels are slow on fewer; 0: any */
     double work;    /* multiply-adds (or elements touched) of the whole op */
     enum part input[MOST_INPUTS];
     enum part output[MOST_OUTPUTS];

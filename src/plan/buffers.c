@@ -29,7 +29,7 @@ static void add_outputs(struct pool *pool, const struct builder *builder, const 
         add(pool,
             (struct instance){
                 .name = tensor->name,
-                .bytes = cut ? tensor_row_bytes(tensor) * (uint64_t)chain->slice : tensor_bytes(tensor),
+                .bytes = cut ? tensor_row_bytes(tensor) * (uint64_t)chain_slice(chain) : tensor_bytes(tensor),
                 .first = life->first - chain->first,
                 .last = life->end - chain->first,
             },

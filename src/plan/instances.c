@@ -34,28 +34,29 @@ static void add_values(struct builder *builder)
     }
 }
 
-/* Sums of more than one unit: a partial each, which the fold adds up. */
-static plim_status add_partials(struct builder *builder, const struct node *node, plim_error *error)
+/* Sums of more than one part: a partial each, which the fold adds up. */
+static plim_status add_partials(struct builder *builder, const struct task *task, int at, plim_error *error)
 {
-    int at = builder->instruction_of[node->id], units = builder->chains.chain[at].units;
+    const struct node *node = task->node;
     for (int k = 0; k < node->output_count; k++) {
         const struct tensor *tensor = node->output[k];
         int *partial = &builder->partial[node->id * MOST_OUTPUTS + k];
         *partial = NOWHERE;
-        if (units == 1 || builder->cut[node->id].output[k] != PART_SUM || builder->chains.local[tensor->id])
+        if (task->sums.parts <= 1 || builder->cut[node->id].output[k] != PART_SUM || builder->chains.local[tensor->id])
             continue;
         if (tensor->type != TYPE_F32 && tensor->type != TYPE_F64)
             return fail(error, PLIM_INTERNAL, "%s %s: sums of %s", node->op->name, node->name, type_name(tensor->type));
         char *name = arena_format(&builder->program->arena, "partial sums of %s", tensor->name);
         if (!name)
             return program_refused(builder->program, error);
-        *partial = add_instance(builder->phase, (struct instance){
-                                                    .name = name,
-                                                    .tag = TAG_SCRATCH,
-                                                    .bytes = layout_bytes(tensor_bytes(tensor)) * (uint64_t)units,
-                                                    .first = at,
-                                                    .last = at,
-                                                });
+        *partial =
+            add_instance(builder->phase, (struct instance){
+                                             .name = name,
+                                             .tag = TAG_SCRATCH,
+                                             .bytes = layout_bytes(tensor_bytes(tensor)) * (uint64_t)task->sums.parts,
+                                             .first = at,
+                                             .last = at,
+                                         });
     }
     return PLIM_OK;
 }
@@ -81,7 +82,7 @@ static plim_status add_all(struct builder *builder, plim_error *error)
     add_values(builder);
     for (int i = 0; i < phase->instruction_count; i++) {
         for (int t = 0; t < phase->instruction[i].task_count; t++) {
-            TRY(add_partials(builder, phase->instruction[i].task[t].node, error));
+            TRY(add_partials(builder, &phase->instruction[i].task[t], i, error));
             TRY(add_pack(builder, &phase->instruction[i].task[t], i, error));
         }
     }
@@ -99,7 +100,7 @@ static size_t most_instances(const struct builder *builder)
         for (int t = 0; t < phase->instruction[i].task_count; t++) {
             const struct task *task = &phase->instruction[i].task[t];
             count += task->kernel->pack_bytes != 0;
-            count += builder->chains.chain[i].units > 1 ? (size_t)task->node->output_count : 0;
+            count += task->sums.parts > 1 ? (size_t)task->node->output_count : 0;
         }
     return count;
 }

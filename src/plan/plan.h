@@ -28,7 +28,7 @@ struct place {
     uint64_t space : 8; /* enum space; shares 8 bytes with offset: thousands of layers have 100,000 places */
     uint64_t offset : 56;
     uint64_t row_bytes;  /* CUT operands: bytes per row; 0: the address is the same for every slice */
-    uint64_t unit_bytes; /* SUM outputs with partial sums: bytes between the partials of two units; 0: no partials */
+    uint64_t part_bytes; /* SUM outputs with partial sums: bytes between the partials of two parts; 0: no partials */
 };
 
 /* One kernel call inside an instruction. */
@@ -36,21 +36,23 @@ struct task {
     const struct node *node;
     const struct kernel *kernel;
     struct place *input, *output; /* one place per input and output of the node */
+    struct sum_order sums;        /* of the node; the kernel is called leaf by leaf */
     uint64_t scratch;             /* offset in the worker's buffers */
     uint64_t pack;                /* offset in the tensor arena; used if kernel->pack_bytes is not 0 */
 };
 
-/* Adds the partial sums of all units, in the order of the units: to[i] = p0[i] + p1[i] + ... */
+/* Adds the partial sums of all parts, from first to last: to[i] = p0[i] + p1[i] + ... */
 struct fold {
     uint64_t from, stride, to; /* offsets in the tensor arena; bytes between two partials */
     int64_t count;             /* elements */
+    int parts;
     enum type type;
 };
 
 struct instruction {
-    bool single_tail;   /* a last slice that is shorter than chain.slice runs one row at a time */
+    bool single_tail;   /* of a slice or leaf that the batch does not fill, rows run one at a time */
     const char *name;   /* "conv2d_1 forward" */
-    struct chain chain; /* extent, slice, unit, units */
+    struct chain chain; /* extent, units, slices */
     struct task *task;
     int task_count;
     struct fold *fold;
@@ -99,7 +101,8 @@ struct program {
     uint64_t persistent_bytes;
 };
 
-/* The size of the last batch of an epoch is unknown, so the rest that does not fill a slice runs sample by sample. */
+/* The size of the last batch of an epoch is unknown, so the rest that does not fill a slice (of a sum: a leaf) runs
+   sample by sample. */
 #define LAST_BATCH_ANY (-1)
 
 struct program_input {

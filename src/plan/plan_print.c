@@ -13,8 +13,8 @@ static void print_place(struct text *out, const struct place *place)
     text_add(out, ":%llu", (unsigned long long)place->offset);
     if (place->row_bytes)
         text_add(out, "+%llu/row", (unsigned long long)place->row_bytes);
-    if (place->unit_bytes)
-        text_add(out, "+%llu/unit", (unsigned long long)place->unit_bytes);
+    if (place->part_bytes)
+        text_add(out, "+%llu/part", (unsigned long long)place->part_bytes);
 }
 
 static void print_task(struct text *out, const struct task *task)
@@ -33,20 +33,22 @@ static void print_task(struct text *out, const struct task *task)
     if (task->kernel->pack_bytes)
         text_add(out, " pack %llu at %llu", (unsigned long long)task->kernel->pack_bytes,
                  (unsigned long long)task->pack);
+    if (task->sums.leaves)
+        text_add(out, " %d parts %lld leaves", task->sums.parts, (long long)task->sums.leaves);
     text_add(out, " (%s)\n", task->kernel->implementation);
 }
 
 static void print_instruction(struct text *out, const struct instruction *instruction, int index)
 {
     const struct chain *chain = &instruction->chain;
-    text_add(out, "  %d %s: %lld %s, slices of %lld, %d x %lld, %llu bytes live\n", index, instruction->name,
-             (long long)chain->extent, chain->by_sample ? "samples" : "rows", (long long)chain->slice, chain->units,
-             (long long)chain->unit, (unsigned long long)instruction->live_bytes);
+    text_add(out, "  %d %s: %lld %s, %d units, %lld slices of %lld, %llu bytes live\n", index, instruction->name,
+             (long long)chain->extent, chain->by_sample ? "samples" : "rows", chain->units, (long long)chain->slices,
+             (long long)chain_slice(chain), (unsigned long long)instruction->live_bytes);
     for (int t = 0; t < instruction->task_count; t++)
         print_task(out, &instruction->task[t]);
     for (int f = 0; f < instruction->fold_count; f++) {
         const struct fold *fold = &instruction->fold[f];
-        text_add(out, "    fold %lld x %d: arena:%llu+%llu/unit -> arena:%llu\n", (long long)fold->count, chain->units,
+        text_add(out, "    fold %lld x %d: arena:%llu+%llu/part -> arena:%llu\n", (long long)fold->count, fold->parts,
                  (unsigned long long)fold->from, (unsigned long long)fold->stride, (unsigned long long)fold->to);
     }
 }

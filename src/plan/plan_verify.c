@@ -6,7 +6,8 @@
     1. Every instance is aligned and inside its region. No two instances overlap in both time and space.
     2. Every access is inside a live instance, or inside the fixed place of a weight.
     3. Within one instruction, two accesses to the same bytes, one of them a write, must go by the same rows, because
-       units run in any order. A sum has one partial per unit, and a fold that adds the partials.
+       units run in any order. A sum has one partial per part, each part belongs to one unit, and a fold adds the
+      partials.
     4. Every read finds its tensor at the offset that it reads. Updates keep program order.
     5. Every node runs once, every result exists at the end, and the memory totals add up. */
 #include <stdarg.h>
@@ -15,6 +16,7 @@
 #include <string.h>
 
 #include "base/memory/work.h"
+#include "base/numbers/minmax.h"
 #include "base/sets/names.h"
 #include "plan/offset_set.h"
 #include "plan/plan_builder.h"
@@ -223,7 +225,8 @@ static void record_copy(struct replay *r, const struct tensor *tensor, struct co
 
 static uint64_t slice_bytes(const struct replay *r, const struct tensor *tensor, enum part part)
 {
-    return part == PART_CUT ? tensor_row_bytes(tensor) * (uint64_t)r->instruction->chain.slice : tensor_bytes(tensor);
+    return part == PART_CUT ? tensor_row_bytes(tensor) * (uint64_t)chain_slice(&r->instruction->chain)
+                            : tensor_bytes(tensor);
 }
 
 static plim_status note_access(struct replay *r, struct access access)
@@ -239,8 +242,7 @@ static plim_status note_access(struct replay *r, struct access access)
 static plim_status check_place(const struct replay *r, const struct node *node, const struct place *place,
                                const struct tensor *tensor, enum part part)
 {
-    bool moves = part == PART_CUT && place->space != SPACE_WORKER;
-    if (place->space == SPACE_NONE || place->row_bytes != (moves ? tensor_row_bytes(tensor) : 0))
+    if (place->space == SPACE_NONE || place->row_bytes != (part == PART_CUT ? tensor_row_bytes(tensor) : 0))
         return wrong_at(r, node, ": %s has no place that fits its cut", tensor->name);
     if (place->space == SPACE_WORKER &&
         (place->offset % LAYOUT_ALIGNMENT || place->offset + slice_bytes(r, tensor, part) > r->program->worker_bytes))
@@ -261,8 +263,8 @@ static plim_status check_read(struct replay *r, const struct task *task, int i, 
         return wrong_at(r, node, " at instruction %d does not find %s where it looks", r->at, tensor->name);
     if (copy->rows_only && cut->input[i] != PART_CUT)
         return wrong_at(r, node, " reads all of %s while it is being made", tensor->name);
-    if (place->unit_bytes)
-        return wrong_at(r, node, ": an input moves by units");
+    if (place->part_bytes)
+        return wrong_at(r, node, ": an input moves by parts");
     if (r->version[tensor->id] != r->expected[node->id * MOST_INPUTS + i])
         return wrong_at(r, node, " sees version %d of %s, not %d", r->version[tensor->id], tensor->name,
                         r->expected[node->id * MOST_INPUTS + i]);
@@ -295,19 +297,21 @@ static const struct fold *find_fold(const struct replay *r, const struct place *
     return found ? *found : NULL;
 }
 
-static plim_status write_sum(struct replay *r, const struct node *node, const struct place *place,
-                             const struct tensor *tensor)
+static plim_status write_sum(struct replay *r, const struct task *task, int k)
 {
-    int units = r->instruction->chain.units;
-    bool partial = place->unit_bytes != 0;
+    const struct node *node = task->node;
+    const struct place *place = &task->output[k];
+    const struct tensor *tensor = node->output[k];
+    int parts = task->sums.parts;
+    bool partial = place->part_bytes != 0;
     if (place->space == SPACE_WORKER) /* no copy is recorded, so a later read of this sum fails the check */
         return partial ? wrong_at(r, node, ": partial sums in a worker's buffers") : PLIM_OK;
-    if (place->space != SPACE_TENSOR_ARENA || partial != (units > 1))
-        return wrong_at(r, node, ": %d units add to one %s", units, tensor->name);
-    uint64_t bytes = partial ? place->unit_bytes * (uint64_t)units : tensor_bytes(tensor);
+    if (place->space != SPACE_TENSOR_ARENA || partial != (parts > 1))
+        return wrong_at(r, node, ": %d parts add to one %s", parts, tensor->name);
+    uint64_t bytes = partial ? place->part_bytes * (uint64_t)parts : tensor_bytes(tensor);
     const struct fold *fold = find_fold(r, place);
-    if (partial && (!fold || place->unit_bytes < tensor_bytes(tensor) || fold->stride != place->unit_bytes ||
-                    fold->count != shape_count(&tensor->shape) || fold->type != tensor->type))
+    if (partial && (!fold || place->part_bytes < tensor_bytes(tensor) || fold->stride != place->part_bytes ||
+                    fold->count != shape_count(&tensor->shape) || fold->type != tensor->type || fold->parts != parts))
         return wrong_at(r, node, ": no fold adds up the partial sums of %s", tensor->name);
     return note_access(r, (struct access){place->offset, bytes, 0, true, node});
 }
@@ -323,8 +327,8 @@ static plim_status check_write(struct replay *r, const struct task *task, int k,
         (place->space == SPACE_TENSOR_ARENA && place->offset < r->program->persistent_bytes))
         return wrong_at(r, node, " writes over a batch or a weight");
     if (part == PART_SUM)
-        return write_sum(r, node, place, tensor);
-    if (place->unit_bytes || (part == PART_WHOLE && place->space != SPACE_TENSOR_ARENA))
+        return write_sum(r, task, k);
+    if (place->part_bytes || (part == PART_WHOLE && place->space != SPACE_TENSOR_ARENA))
         return wrong_at(r, node, ": %s has no place of its own", tensor->name);
     if (place->space == SPACE_TENSOR_ARENA)
         return note_access(r, (struct access){place->offset, tensor_bytes(tensor), place->row_bytes, true, node});
@@ -344,7 +348,7 @@ static void write_copies(struct replay *r, const struct task *task, const struct
             record_copy(r, task->node->output[k], (struct copy){place->space, place->offset, bytes, true});
         } else {
             forget_copies(r, place->space, place->offset,
-                          place->unit_bytes ? place->unit_bytes * (uint64_t)r->instruction->chain.units : bytes);
+                          place->part_bytes ? place->part_bytes * (uint64_t)task->sums.parts : bytes);
         }
     }
 }
@@ -382,6 +386,16 @@ static plim_status check_outputs_apart(const struct replay *r, const struct task
     return PLIM_OK;
 }
 
+/* The sums are in the order of their node, in parts of which each belongs to one unit, in leaves of which each belongs to
+   one slice. */
+static bool sums_fit(const struct task *task, const struct cut *cut, const struct chain *chain)
+{
+    struct sum_order order = sum_order(task->node, cut);
+    bool same = order.leaves == task->sums.leaves && order.parts == task->sums.parts;
+    return same && (!order.leaves || (sum_grain(cut) == chain->grain && order.parts % chain->units == 0 &&
+                                      order.leaves % chain->slices == 0));
+}
+
 static plim_status replay_task(struct replay *r, const struct task *task)
 {
     const struct node *node = task->node;
@@ -391,8 +405,8 @@ static plim_status replay_task(struct replay *r, const struct task *task)
     if (r->ran[node->id])
         return wrong_at(r, node, " runs twice");
     r->ran[node->id] = true;
-    if (cut.extent != chain->extent || cut.by_sample != chain->by_sample ||
-        (chain->slice % cut.grain && chain->units * chain->unit > chain->slice))
+    if (cut.extent != chain->extent || cut.by_sample != chain->by_sample || chain->grain % cut.grain ||
+        !sums_fit(task, &cut, chain))
         return wrong_at(r, node, " does not fit its chain");
     for (int i = 0; i < node->input_count; i++)
         TRY(check_read(r, task, i, &cut));
@@ -470,10 +484,10 @@ static plim_status check_accesses(struct replay *r)
 
 static plim_status check_chain(const struct replay *r, const struct chain *chain)
 {
-    bool ok = chain->slice >= 1 && chain->unit >= chain->slice && chain->unit % chain->slice == 0 && chain->units >= 1;
-    ok = ok && (int64_t)chain->units * chain->unit >= chain->extent &&
-         (int64_t)(chain->units - 1) * chain->unit < chain->extent;
-    return ok ? PLIM_OK : WRONG(r, "the units of instruction %d do not cover it", r->at);
+    bool ok = chain->grain >= 1 && chain->units >= 1 && chain->slices >= chain->units;
+    ok = ok && chain->slices % chain->units == 0 &&
+         (chain->slices == 1 || chain->slices <= min_i64(chain->extent / chain->grain, MOST_CUT_PIECES));
+    return ok ? PLIM_OK : WRONG(r, "the slices of instruction %d do not divide it", r->at);
 }
 
 /* Records the SUM and WHOLE outputs, which are complete now. A fold writes its sum to fold->to. */
@@ -485,13 +499,13 @@ static plim_status finish_task(struct replay *r, const struct task *task)
     for (int k = 0; k < node->output_count; k++) {
         const struct tensor *tensor = node->output[k];
         const struct place *place = &task->output[k];
-        const struct fold *fold = place->unit_bytes ? find_fold(r, place) : NULL;
+        const struct fold *fold = place->part_bytes ? find_fold(r, place) : NULL;
         uint64_t bytes = tensor_bytes(tensor), to = fold ? fold->to : place->offset;
         if (cut.output[k] == PART_CUT || place->space != SPACE_TENSOR_ARENA)
             continue;
         if (to < r->program->persistent_bytes || !inside_alive(r, to, bytes))
             return wrong_at(r, node, ": the sum %s goes where nobody owns it", tensor->name);
-        if (fold && overlaps(to, bytes, fold->from, fold->stride * (uint64_t)r->instruction->chain.units))
+        if (fold && overlaps(to, bytes, fold->from, fold->stride * (uint64_t)fold->parts))
             return wrong_at(r, node, ": a fold writes over its own parts");
         record_copy(r, tensor, (struct copy){SPACE_TENSOR_ARENA, to, bytes, false});
     }

@@ -1,33 +1,67 @@
 /* tasks.c - instructions from chains: kernels, and where every operand of
    every task lies. */
+#include "base/numbers/minmax.h"
 #include "plan/plan_builder.h"
 
 /* ---- kernels ----------------------------------------------------------- */
 
-static void add_length(int64_t *lengths, int *count, int64_t length, int64_t slice)
+/* Lengths of the calls of one task. */
+#define MOST_SHORTER 3
+struct lengths {
+    int64_t most, shorter[MOST_SHORTER];
+    int count; /* of shorter */
+};
+
+static void add_length(struct lengths *lengths, int64_t length)
 {
-    for (int i = 0; i < *count; i++)
-        if (lengths[i] == length)
+    for (int i = 0; i < lengths->count; i++)
+        if (lengths->shorter[i] == length)
             return;
-    if (length > 0 && length != slice)
-        lengths[(*count)++] = length;
+    if (length > 0 && length != lengths->most)
+        lengths->shorter[lengths->count++] = length;
 }
 
-/* Units begin at multiples of a slice, so the only short slice of a batch is
-   its last one. */
+/* Rows of the piece that the last batch ends in: those that there are. */
+static int64_t last_rows(const struct chain *chain, int64_t pieces, int64_t batch)
+{
+    int64_t first = 0, end = pieces; /* the batch ends in one of the pieces first..end - 1 */
+    while (end - first > 1) {
+        int64_t middle = first + (end - first) / 2;
+        if (piece_begin(chain->extent, chain->grain, middle, pieces) < batch)
+            first = middle;
+        else
+            end = middle;
+    }
+    return min_i64(batch, piece_begin(chain->extent, chain->grain, first + 1, pieces)) -
+           piece_begin(chain->extent, chain->grain, first, pieces);
+}
+
+/* Pieces differ by a grain at most; the last one is the longest. */
+static struct lengths lengths_of(const struct builder *builder, const struct chain *chain, int64_t pieces)
+{
+    int64_t grains = chain->extent / chain->grain;
+    struct lengths lengths = {.most = piece_most(chain->extent, chain->grain, pieces)};
+    if (pieces > 1) {
+        add_length(&lengths, grains / pieces * chain->grain);
+        if (grains % pieces)
+            add_length(&lengths, (grains / pieces + 1) * chain->grain);
+    }
+    if (chain->by_sample && builder->last_batch == LAST_BATCH_ANY)
+        add_length(&lengths, 1);
+    else if (chain->by_sample)
+        add_length(&lengths, last_rows(chain, pieces, builder->last_batch));
+    return lengths;
+}
+
+/* A node with sums is called leaf by leaf, whatever the slices of its chain are. */
 static plim_status prepare_task(struct builder *builder, struct task *task, const struct chain *chain,
                                 plim_error *error)
 {
     struct backend *backend = builder->program->backend;
-    int64_t lengths[2];
-    int count = 0;
-    add_length(lengths, &count, chain->extent % chain->slice, chain->slice);
-    if (chain->by_sample && builder->last_batch == LAST_BATCH_ANY)
-        add_length(lengths, &count, 1, chain->slice);
-    else if (chain->by_sample)
-        add_length(lengths, &count, builder->last_batch % chain->slice, chain->slice);
+    task->sums = sum_order(task->node, &builder->cut[task->node->id]);
+    struct lengths lengths = lengths_of(builder, chain, task->sums.leaves ? task->sums.leaves : chain->slices);
     const struct kernel_request request = {
-        .node = task->node, .slice = chain->slice, .short_rows = lengths, .short_count = count};
+        .node = task->node, .slice = lengths.most, .short_rows = lengths.shorter, .short_count = lengths.count};
     return backend->type->prepare(&task->kernel, backend, &request, error);
 }
 
@@ -120,7 +154,7 @@ static struct place place_operand(const struct builder *builder, const struct te
     struct place place = {.space = SPACE_NONE};
     if (tensor)
         place = place_of(builder, tensor);
-    if (part == PART_CUT && (place.space == SPACE_TENSOR_ARENA || place.space == SPACE_BATCH))
+    if (part == PART_CUT && place.space != SPACE_NONE)
         place.row_bytes = tensor_row_bytes(tensor);
     return place;
 }
@@ -136,10 +170,11 @@ static void place_sum(const struct builder *builder, struct instruction *instruc
         .stride = layout_bytes(tensor_bytes(tensor)),
         .to = task->output[k].offset,
         .count = shape_count(&tensor->shape),
+        .parts = task->sums.parts,
         .type = tensor->type,
     };
     task->output[k].offset = fold.from;
-    task->output[k].unit_bytes = fold.stride;
+    task->output[k].part_bytes = fold.stride;
     instruction->fold[instruction->fold_count++] = fold;
 }
 

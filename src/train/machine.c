@@ -1,18 +1,19 @@
 /* machine.c - executes a plan: the one tensor arena, the team, and instructions.
 
    An instruction is: packs, then its units (each a run of slices, each slice all
-   tasks in order), then folds. Which worker runs a unit changes nothing: units write
-   different rows or partial sums of their own, and folds add those in order of units.
+   tasks in order), then folds. A task with sums runs leaf by leaf. Which worker runs a unit changes nothing: units write
+   different rows or partial sums of their own, and folds add those from first to last.
    Nothing is looked up or allocated in a run: a place plus a base is an address. */
 #include <string.h>
 
 #include "base/numbers/floats.h"
+#include "base/numbers/minmax.h"
 #include "train/trainer.h"
 
 /* Below these sizes waking the team costs more than it brings. */
 #define SHARED_FOLD_ELEMENTS 32768
 #define SHARED_PACK_BYTES    65536
-#define FOLD_CHUNK           4096 /* elements; a chunk stays in L1 while all units are added */
+#define FOLD_CHUNK           4096 /* elements; a chunk stays in L1 while all parts are added */
 #define SHARED_ELEMENTS      65536
 #define ELEMENTS_CHUNK       (32 * EACH_GRAIN)
 
@@ -22,7 +23,6 @@ struct execution {
     const struct instruction *instruction;
     const struct batch *batch;
     int64_t rows;            /* of the cut axis that exist in this batch */
-    int units;               /* that have rows */
     const struct task *task; /* whose pack is being made, or elements */
     int64_t elements;        /* of it */
     const struct fold *fold; /* that is being added up */
@@ -43,61 +43,112 @@ static inline void set_bases(uintptr_t base[3], const struct machine *machine, i
     base[SPACE_WORKER] = (uintptr_t)worker_base(machine, worker);
 }
 
+/* Which rows, and which part of sums, a call is of. */
+struct reach {
+    int64_t begin; /* of the call */
+    int64_t slice; /* where the slice begins, which slice buffers hold */
+    int part;
+};
+
 /* An absent operand has base, offset and steps of 0: NULL. */
 static inline void *address(const struct place *place, const uintptr_t base[3], const struct batch *batch,
-                            int64_t begin, int unit)
+                            const struct reach *reach)
 {
     uintptr_t start =
         place->space == SPACE_BATCH ? (uintptr_t)batch->column[place->offset] : base[place->space] + place->offset;
-    return (void *)(start + (uint64_t)begin * place->row_bytes + (uint64_t)unit * place->unit_bytes);
+    int64_t row = place->space == SPACE_WORKER ? reach->begin - reach->slice : reach->begin;
+    return (void *)(start + (uint64_t)row * place->row_bytes + (uint64_t)reach->part * place->part_bytes);
 }
 
 /* Every operand of the node: kernels look at no others. */
 static inline void set_addresses(struct call *call, const struct task *task, const uintptr_t base[3],
-                                 const struct batch *batch, int unit)
+                                 const struct batch *batch, const struct reach *reach)
 {
     const struct node *node = task->node;
     for (int i = 0; i < node->input_count; i++)
-        call->input[i] = address(&task->input[i], base, batch, call->begin, unit);
+        call->input[i] = address(&task->input[i], base, batch, reach);
     for (int k = 0; k < node->output_count; k++)
-        call->output[k] = address(&task->output[k], base, batch, call->begin, unit);
+        call->output[k] = address(&task->output[k], base, batch, reach);
     call->scratch = (void *)(base[SPACE_WORKER] + task->scratch);
 }
 
 /* ---- units, packs, folds ----------------------------------------------- */
 
-/* Of the next slice, with so many rows left. */
-static int64_t slice_length(const struct instruction *instruction, int64_t left)
-{
-    if (left >= instruction->chain.slice)
-        return instruction->chain.slice;
-    return instruction->single_tail ? 1 : left;
-}
+/* A slice: its number, and its rows that exist. */
+struct span {
+    int64_t slice, begin, end;
+    bool whole; /* all of its rows exist */
+};
 
-static void run_task(const struct execution *execution, const struct task *task, struct call *call,
-                     const uintptr_t base[3], int unit)
+static void call_task(const struct execution *execution, const struct task *task, struct call *call,
+                      const uintptr_t base[3], const struct reach *reach)
 {
     call->node = task->node;
     call->pack = task->kernel->pack_bytes ? execution->machine->tensor_arena + task->pack : NULL;
-    set_addresses(call, task, base, execution->batch, unit);
+    set_addresses(call, task, base, execution->batch, reach);
     task->kernel->run(task->kernel, call);
+}
+
+/* Leaf by leaf: the first leaf of a part begins its sum. */
+static void run_sums(const struct execution *execution, const struct task *task, struct call *call,
+                     const uintptr_t base[3], const struct span *span)
+{
+    const struct chain *chain = &execution->instruction->chain;
+    int64_t each = task->sums.leaves / chain->slices, leaves = task->sums.leaves / task->sums.parts;
+    int64_t begin = span->begin, next;
+    for (int64_t leaf = span->slice * each; begin < span->end; leaf++, begin = next) {
+        next = piece_begin(chain->extent, chain->grain, leaf + 1, task->sums.leaves);
+        int64_t step = next > span->end && execution->instruction->single_tail ? 1 : next - begin;
+        struct reach reach = {.slice = span->begin, .part = (int)(leaf / leaves)};
+        call->add = leaf % leaves != 0;
+        for (call->begin = begin; call->begin < next && call->begin < span->end; call->begin = call->end) {
+            call->end = min_i64(call->begin + step, span->end);
+            reach.begin = call->begin;
+            call_task(execution, task, call, base, &reach);
+            call->add = true;
+        }
+    }
+}
+
+static void run_task(const struct execution *execution, const struct task *task, struct call *call,
+                     const uintptr_t base[3], const struct span *span)
+{
+    if (task->sums.leaves) {
+        run_sums(execution, task, call, base, span);
+        return;
+    }
+    int64_t step = span->whole || !execution->instruction->single_tail ? span->end - span->begin : 1;
+    call->add = false;
+    for (call->begin = span->begin; call->begin < span->end; call->begin = call->end) {
+        call->end = call->begin + step;
+        call_task(execution, task, call, base, &(struct reach){.begin = call->begin, .slice = span->begin});
+    }
+}
+
+static struct span span_of(const struct execution *execution, int64_t slice)
+{
+    const struct chain *chain = &execution->instruction->chain;
+    int64_t end = chain_row(chain, slice + 1);
+    return (struct span){.slice = slice,
+                         .begin = chain_row(chain, slice),
+                         .end = min_i64(end, execution->rows),
+                         .whole = end <= execution->rows};
 }
 
 static void run_unit(void *context, int unit, int worker)
 {
     const struct execution *execution = context;
     const struct instruction *instruction = execution->instruction;
+    int64_t each = instruction->chain.slices / instruction->chain.units;
     uintptr_t base[3];
-    int64_t first = unit * instruction->chain.unit, end = first + instruction->chain.unit;
-    struct call call;
+    struct call call = {.count = execution->batch->count};
     set_bases(base, execution->machine, worker);
-    call.count = execution->batch->count;
-    end = end < execution->rows ? end : execution->rows;
-    for (call.begin = first; call.begin < end; call.begin = call.end) {
-        call.end = call.begin + slice_length(instruction, end - call.begin);
-        call.add = call.begin > first;
+    for (int64_t slice = unit * each; slice < (unit + 1) * each; slice++) {
+        struct span span = span_of(execution, slice);
+        if (span.begin >= span.end)
+            return;
         for (const struct task *task = instruction->task, *last = task + instruction->task_count; task < last; task++)
-            run_task(execution, task, &call, base, unit);
+            run_task(execution, task, &call, base, &span);
     }
 }
 
@@ -111,7 +162,7 @@ static void run_elements(void *context, int chunk, int worker)
     int64_t first = (int64_t)chunk * ELEMENTS_CHUNK, left = execution->elements - first;
     struct call call = {.node = node, .count = execution->batch->count};
     set_bases(base, execution->machine, 0);
-    set_addresses(&call, task, base, execution->batch, 0);
+    set_addresses(&call, task, base, execution->batch, &(struct reach){0});
     for (int i = 0; i < node->input_count; i++)
         if (call.input[i])
             call.input[i] = (uint8_t *)call.input[i] + first * (int64_t)type_bytes(node->input[i]->type);
@@ -127,14 +178,15 @@ static void run_single(struct execution *execution)
 {
     const struct instruction *instruction = execution->instruction;
     uintptr_t base[3];
-    struct call call = {.end = execution->rows, .count = execution->batch->count};
+    struct call call = {.count = execution->batch->count};
+    struct span span = span_of(execution, 0);
     set_bases(base, execution->machine, 0);
     for (int t = 0; t < instruction->task_count; t++) {
         const struct task *task = execution->task = &instruction->task[t];
         const struct tensor *rows = task->node->output_count ? task->node->output[0] : task->node->input[0];
         execution->elements = execution->rows * shape_row(&rows->shape);
         if (!task->kernel->each || execution->elements < SHARED_ELEMENTS) {
-            run_task(execution, task, &call, base, 0);
+            run_task(execution, task, &call, base, &span);
             continue;
         }
         int chunks = (int)((execution->elements + ELEMENTS_CHUNK - 1) / ELEMENTS_CHUNK);
@@ -149,7 +201,7 @@ static void run_pack(void *context, int unit, int worker)
     struct call whole = {.node = task->node, .end = execution->rows, .count = execution->batch->count};
     uintptr_t base[3];
     set_bases(base, execution->machine, worker);
-    set_addresses(&whole, task, base, execution->batch, 0);
+    set_addresses(&whole, task, base, execution->batch, &(struct reach){0});
     task->kernel->pack(task->kernel, &whole, unit, execution->machine->tensor_arena + task->pack);
 }
 
@@ -168,27 +220,37 @@ static void run_packs(struct execution *execution)
     }
 }
 
-static void add_floats(float *to, const uint8_t *from, uint64_t stride, int units, int64_t count)
+static void add_floats(float *to, const uint8_t *from, uint64_t stride, int parts, int64_t count)
 {
     memcpy(to, from, (size_t)count * sizeof(*to));
-    for (int u = 1; u < units; u++) {
-        const float *part = (const float *)(from + (uint64_t)u * stride);
+    for (int p = 1; p < parts; p++) {
+        const float *part = (const float *)(from + (uint64_t)p * stride);
         for (int64_t i = 0; i < count; i++)
             to[i] += part[i];
     }
 }
 
-static void add_doubles(double *to, const uint8_t *from, uint64_t stride, int units, int64_t count)
+static void add_doubles(double *to, const uint8_t *from, uint64_t stride, int parts, int64_t count)
 {
     memcpy(to, from, (size_t)count * sizeof(*to));
-    for (int u = 1; u < units; u++) {
-        const double *part = (const double *)(from + (uint64_t)u * stride);
+    for (int p = 1; p < parts; p++) {
+        const double *part = (const double *)(from + (uint64_t)p * stride);
         for (int64_t i = 0; i < count; i++)
             to[i] += part[i];
     }
 }
 
-/* Elements chunk * FOLD_CHUNK and on: to = p0 + p1 + ..., over the units that have rows. */
+/* How many of so many pieces of the axis have rows in this batch; one at least. */
+static int with_rows(const struct execution *execution, int pieces)
+{
+    const struct chain *chain = &execution->instruction->chain;
+    int count = pieces;
+    while (count > 1 && piece_begin(chain->extent, chain->grain, count - 1, pieces) >= execution->rows)
+        count--;
+    return count;
+}
+
+/* Elements chunk * FOLD_CHUNK and on: to = p0 + p1 + ..., over the parts that have rows. */
 static void run_fold(void *context, int chunk, int worker)
 {
     const struct execution *execution = context;
@@ -196,13 +258,14 @@ static void run_fold(void *context, int chunk, int worker)
     int64_t first = (int64_t)chunk * FOLD_CHUNK, left = fold->count - first;
     int64_t count = left < FOLD_CHUNK ? left : FOLD_CHUNK;
     uint64_t skip = (uint64_t)first * type_bytes(fold->type);
+    int parts = with_rows(execution, fold->parts);
     uint8_t *to = execution->machine->tensor_arena + fold->to + skip;
     const uint8_t *from = execution->machine->tensor_arena + fold->from + skip;
     (void)worker;
     if (fold->type == TYPE_F64)
-        add_doubles((double *)to, from, fold->stride, execution->units, count);
+        add_doubles((double *)to, from, fold->stride, parts, count);
     else
-        add_floats((float *)to, from, fold->stride, execution->units, count);
+        add_floats((float *)to, from, fold->stride, parts, count);
 }
 
 static void run_folds(struct execution *execution)
@@ -210,7 +273,7 @@ static void run_folds(struct execution *execution)
     for (int f = 0; f < execution->instruction->fold_count; f++) {
         const struct fold *fold = execution->fold = &execution->instruction->fold[f];
         int chunks = (int)((fold->count + FOLD_CHUNK - 1) / FOLD_CHUNK);
-        if (fold->count * execution->units >= SHARED_FOLD_ELEMENTS) {
+        if (fold->count * fold->parts >= SHARED_FOLD_ELEMENTS) {
             team_run(execution->machine->team, chunks, run_fold, execution);
             continue;
         }
@@ -245,15 +308,14 @@ void machine_run_instructions(struct machine *machine, const struct phase *phase
         struct execution execution = {.machine = machine, .instruction = &phase->instruction[i], .batch = batch};
         const struct chain *chain = &execution.instruction->chain;
         execution.rows = chain->by_sample ? batch->count : chain->extent;
-        execution.units = chain->units == 1 ? 1 : (int)((execution.rows + chain->unit - 1) / chain->unit);
+        int units = with_rows(&execution, chain->units);
         run_packs(&execution);
-        bool single = execution.rows > 0 && slice_length(execution.instruction, execution.rows) == execution.rows;
-        if (execution.units == 1 && single)
+        if (chain->slices == 1 && execution.rows > 0)
             run_single(&execution);
-        else if (execution.units == 1)
+        else if (units == 1)
             run_unit(&execution, 0, 0);
         else
-            team_run(machine->team, execution.units, run_unit, &execution);
+            team_run(machine->team, units, run_unit, &execution);
         run_folds(&execution);
         if (machine->poison)
             poison_dead(machine, phase, i);

@@ -22,11 +22,13 @@ static bool take_tables(struct chain_work *work)
     chains->order = arena_array(&graph->arena, nodes, sizeof(*chains->order));
     chains->local = arena_array(&graph->arena, tensors, sizeof(*chains->local));
     work->cut = arena_array(&work->arena, nodes, sizeof(*work->cut));
+    work->sums = arena_array(&work->arena, nodes, sizeof(*work->sums));
     work->chain_of = arena_array(&work->arena, nodes, sizeof(*work->chain_of));
     work->readers = arena_array(&work->arena, tensors, sizeof(*work->readers));
     work->last = arena_array(&work->arena, tensors, sizeof(*work->last));
     work->homed = arena_array(&work->arena, tensors, sizeof(*work->homed));
-    return chains->order && chains->local && work->cut && work->chain_of && work->readers && work->last && work->homed;
+    return chains->order && chains->local && work->cut && work->sums && work->chain_of && work->readers && work->last &&
+           work->homed;
 }
 
 /* A number without axes is one row. */
@@ -61,6 +63,7 @@ static plim_status collect(struct chain_work *work, plim_error *error)
         work->chain_of[n] = -1;
         node->op->cut(&work->cut[n], node);
         TRY(check_cut(node, &work->cut[n], error));
+        work->sums[n] = sum_order(node, &work->cut[n]);
         for (int i = 0; i < node->input_count; i++)
             if (node->input[i])
                 work->readers[node->input[i]->id]++;

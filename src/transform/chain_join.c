@@ -1,14 +1,18 @@
 /* chain_join.c - of the nodes that are ready, the first in program order that may join the current chain.
 
    A node may join when it is cut as the chain is, when what it shares with the chain's nodes is read and written row by
-   row, and when it adds no more bytes that every slice walks through as a whole than there is room for.
+   row, when it adds no more bytes that every slice walks through as a whole than there is room for, and when no sum of
+   one part keeps work that is worth several units in one (`admits`).
 
    Thousands of nodes may be ready at once (branches, updates), and each chain asks again. So those that are cut alike
    stand together in a tree of least bytes: the first that has room is found in log n. Two things keep the keys true:
     1. what a node adds gets less when the chain touches a whole operand of it: each tensor has a list of the ready
    nodes that read it as a whole. When the next chain begins, what it adds is all of it again (`changed`);
     2. a node meets what the chain writes only if the chain made it ready: values are written once, and an update is
-       ready when all who read before it have run. It loses its key until the next chain: once for each node. */
+       ready when all who read before it have run. It loses its key until the next chain: once for each node.
+
+   What a chain admits depends on the node's share alone. So nodes that are cut alike stand in one range of places for
+   each share, and only the ranges that the chain admits are asked. */
 #include "transform/chain_join.h"
 
 #include "transform/in_place.h"
@@ -21,20 +25,51 @@ static bool writes(const struct node *node, int input)
 /* ---- cut alike --------------------------------------------------------- */
 
 /* Where the cut is in a table of twice as many entries as nodes, at least: into alike + 1; 0: nowhere yet. */
-static int *entry_of(const struct joining *j, int *entry, size_t entries, const struct cut *cut)
+static int *entry_of(const struct joining *j, int *entry, size_t entries, const struct alike *like)
 {
-    uint64_t hash = ((uint64_t)cut->extent * 2 + cut->by_sample) * 0x9e3779b97f4a7c15u;
+    uint64_t hash = ((uint64_t)like->extent * 2 + like->by_sample) * 0x9e3779b97f4a7c15u;
     for (size_t at = (size_t)(hash >> 20) & (entries - 1);; at = (at + 1) & (entries - 1)) {
         const struct alike *there = entry[at] ? &j->alike[entry[at] - 1] : NULL;
-        if (!there || (there->extent == cut->extent && there->by_sample == cut->by_sample))
+        if (!there ||
+            (there->extent == like->extent && there->by_sample == like->by_sample && there->grain == like->grain))
             return &entry[at];
     }
 }
 
-/* Counts those that are cut alike; then each kind gets its places, and each leader its own, in program order. */
+/* The pieces of a sum are those of its axis's own grain, unless the node's grain asks for others: such nodes stand
+   apart. */
+static struct alike alike_of(const struct cut *cut)
+{
+    struct cut axis = *cut;
+    axis.grain = 1;
+    return (struct alike){
+        .extent = cut->extent, .by_sample = cut->by_sample, .grain = sum_grain(&axis) % cut->grain ? cut->grain : 1};
+}
+
+static enum share share_of(const struct chain_work *work, int id)
+{
+    if (work->sums[id].parts == 1)
+        return SHARE_ONE;
+    return work->cut[id].work < LEAST_WORK_SHARED ? SHARE_LITTLE : SHARE_MUCH;
+}
+
+/* The places of each kind and share, as many as were counted in `end`. */
+static void place_ranges(struct joining *j, int kinds)
+{
+    int begin = 0;
+    for (int a = 0; a < kinds; a++)
+        for (int s = 0; s < SHARES; s++) {
+            struct range *range = &j->alike[a].range[s];
+            int size = range->end;
+            range->begin = range->end = begin;
+            begin += size;
+        }
+}
+
+/* Counts those that are cut alike; then each leader gets its place, in program order. */
 static bool find_alike(struct joining *j, const int *leader)
 {
-    int nodes = j->work->graph->node_count, count = 0, begin = 0;
+    int nodes = j->work->graph->node_count, count = 0;
     size_t entries = 16;
     while (entries < 2 * (size_t)nodes)
         entries *= 2;
@@ -44,23 +79,19 @@ static bool find_alike(struct joining *j, const int *leader)
     for (int n = 0; n < nodes; n++) {
         if (leader[n] != n)
             continue;
-        const struct cut *cut = &j->work->cut[n];
-        int *found = entry_of(j, entry, entries, cut);
+        struct alike like = alike_of(&j->work->cut[n]);
+        int *found = entry_of(j, entry, entries, &like);
         if (!*found) {
-            j->alike[count++] = (struct alike){.extent = cut->extent, .by_sample = cut->by_sample};
+            j->alike[count++] = like;
             *found = count;
         }
         j->alike_of[n] = *found - 1;
-        j->alike[*found - 1].end++;
+        j->alike[*found - 1].range[share_of(j->work, n)].end++;
     }
-    for (int a = 0; a < count; a++) {
-        int size = j->alike[a].end;
-        j->alike[a].begin = j->alike[a].end = begin;
-        begin += size;
-    }
+    place_ranges(j, count);
     for (int n = 0; n < nodes; n++)
         if (leader[n] == n) {
-            j->place[n] = j->alike[j->alike_of[n]].end++;
+            j->place[n] = j->alike[j->alike_of[n]].range[share_of(j->work, n)].end++;
             j->leader_at[j->place[n]] = n;
         }
     return true;
@@ -122,6 +153,8 @@ static int64_t added_bytes(const struct joining *j, const struct node *node)
 /* Only slices of samples are bounded by it; pairs are cut by rows. */
 static int64_t key_of(const struct joining *j, int leader)
 {
+    if (j->work->graph->node[leader]->begins_chain)
+        return LEAST_NONE;
     return j->work->cut[leader].by_sample ? added_bytes(j, j->work->graph->node[leader]) : 0;
 }
 
@@ -182,6 +215,8 @@ static void append(struct joining *j, int id)
     const struct node *node = j->work->graph->node[id];
     const struct cut *cut = &j->work->cut[id];
     j->whole_bytes += added_bytes(j, node);
+    j->sum_of_work += cut->work;
+    j->serial |= j->work->sums[id].parts == 1;
     for (int i = 0; i < node->input_count; i++)
         if (node->input[i])
             note_touch(j, node->input[i], cut->input[i], writes(node, i));
@@ -213,6 +248,8 @@ int joining_begin(struct joining *j, int index)
         return -1;
     j->index = index;
     j->whole_bytes = 0;
+    j->sum_of_work = 0;
+    j->serial = false;
     j->now = &j->alike[j->alike_of[leader]];
     for (int i = 0; i < j->changed_count; i++) {
         int changed = j->changed[i];
@@ -239,13 +276,34 @@ static bool meets(const struct joining *j, const struct node *node)
     return false;
 }
 
+/* A sum of one part makes its chain one unit. It joins what is not worth sharing, and what is does not join it. */
+static bool admits(const struct joining *j, enum share share)
+{
+    bool shared = j->sum_of_work >= LEAST_WORK_SHARED;
+    if (share == SHARE_ONE)
+        return j->serial || !shared;
+    return !j->serial || (share == SHARE_LITTLE && !shared);
+}
+
+/* Of the ranges that the chain admits, the first leader in program order that has room; -1: none. */
+static int first_with_room(struct joining *j, int64_t room)
+{
+    int first = -1;
+    for (int s = 0; s < SHARES; s++) {
+        const struct range *range = &j->now->range[s];
+        int place = admits(j, (enum share)s) ? min_tree_first(&j->bytes, range->begin, range->end, room) : -1;
+        if (place >= 0 && (first < 0 || j->leader_at[place] < first))
+            first = j->leader_at[place];
+    }
+    return first;
+}
+
 int joining_next(struct joining *j)
 {
     struct node *const *node = j->work->graph->node;
     int64_t room = NOMINAL_L2_BYTES / 2 - j->whole_bytes;
     for (;;) {
-        int place = min_tree_first(&j->bytes, j->now->begin, j->now->end, room > 0 ? room : 0);
-        int leader = place < 0 ? -1 : j->leader_at[place];
+        int leader = first_with_room(j, room > 0 ? room : 0);
         j->steps++;
         if (leader < 0 || !(meets(j, node[leader]) || (j->pair[leader] >= 0 && meets(j, node[j->pair[leader]]))))
             return leader;

@@ -17,11 +17,24 @@ struct whole_reader {
     int leader, next;
 };
 
-/* Leaders that are cut alike: places begin..end-1. */
-struct alike {
-    int64_t extent;
-    bool by_sample;
+/* What a node means to the number of units of its chain. */
+enum share {
+    SHARE_ONE,    /* it has a sum of one part: the chain is one unit */
+    SHARE_LITTLE, /* its work alone is not worth several units */
+    SHARE_MUCH,
+    SHARES
+};
+
+/* Places begin..end-1. */
+struct range {
     int begin, end;
+};
+
+/* Leaders that are cut alike, by share. */
+struct alike {
+    int64_t extent, grain;
+    bool by_sample;
+    struct range range[SHARES];
 };
 
 struct joining {
@@ -29,7 +42,7 @@ struct joining {
     const int *pair;                   /* by node id: the update that runs right after it; -1 */
     struct number_set updates, others; /* leaders that are ready: updates and pairs, and the rest */
     struct min_tree bytes; /* by place: what it adds to whole_bytes; no key: not ready, or not for this chain */
-    int *place;            /* by leader: those that are cut alike stand together, in program order */
+    int *place;            /* by leader: those that are cut alike and have one share stand together, in program order */
     int *leader_at;        /* by place */
     int *alike_of;         /* by leader: into alike */
     struct alike *alike;
@@ -43,6 +56,8 @@ struct joining {
     int index;               /* the current chain */
     const struct alike *now; /* of the current chain */
     uint64_t steps;          /* nodes, and entries of lists, that were looked at */
+    double sum_of_work;      /* of the current chain */
+    bool serial;             /* the current chain has a sum of one part */
     int64_t whole_bytes;     /* that slices of the current chain walk through as a whole */
 };
 

@@ -89,7 +89,7 @@ static int gradient_input(const struct schedule *s, const struct node *update)
         const struct node *maker = tensor->producer;
         const struct cut *made = &work->cut[maker->id];
         if (maker->output_count == 1 && !made->by_sample && !cut->by_sample && made->extent == cut->extent &&
-            made->output[0] == PART_CUT && cut->input[i] == PART_CUT)
+            made->grain % cut->grain == 0 && made->output[0] == PART_CUT && cut->input[i] == PART_CUT)
             return i;
     }
     return -1;
@@ -116,7 +116,8 @@ static void find_pairs(struct schedule *s)
     for (int n = 0; n < graph->node_count; n++) {
         const struct node *update = graph->node[n];
         int input = update->op->updates ? gradient_input(s, update) : -1;
-        if (input < 0 || !pair_is_safe(s, update->input[input]->producer, update) ||
+        if (input < 0 || update->begins_chain || s->work->sums[n].parts ||
+            !pair_is_safe(s, update->input[input]->producer, update) ||
             s->leader[update->input[input]->producer->id] != update->input[input]->producer->id)
             continue; /* a node that follows another has no follower: pairs have two nodes */
         s->pair[update->input[input]->producer->id] = n;

@@ -2,34 +2,20 @@
    are for workers to take.
 
    Slice: the most rows whose local buffers (and the weights that an update walks through
-   with them) fit in half of a nominal L2. Units: enough for
-   parallel work, few enough that partial sums stay cheap. Both are functions of shape
-   alone, for the order of additions hangs on them. */
+   with them) fit in half of a nominal L2. Units: as many as the work is worth. A chain with sums takes the powers of
+   two of which its sums have whole parts and leaves, so its slices may be longer than fits: its fewest leaves at least. */
 #include "base/numbers/minmax.h"
+#include "base/numbers/multiple.h"
 #include "transform/chain_work.h"
 #include "transform/in_place.h"
 
-/* Partial sums may take this much, or this share of the work, before units are halved. */
-#define CHEAP_PARTIAL_BYTES   (256 * 1024.0)
-#define WORK_PER_PARTIAL_BYTE 1024.0 /* multiply-adds that pay for a byte, above two units */
-#define WORK_PER_BYTE_OF_TWO  32.0   /* and for having two units at all */
-#define LEAST_ROWS            64     /* of a unit of columns or rows: narrower ones cost twice the time a column */
-#define FEW_ROWS              32 /* of the whole: these are wide (heads, rows of kernels), and each is worth a unit */
-#define EVEN_ROWS             8  /* slices of 32 rows and more are multiples of this: kernels have no ragged edge */
+#define LEAST_ROWS 64 /* of a unit of columns or rows: narrower ones cost twice the time a column */
+#define FEW_ROWS   32 /* of the whole: these are wide (heads, rows of kernels), and each is worth a unit */
+#define EVEN_ROWS  8  /* slices of 32 rows and more are multiples of this: kernels have no ragged edge */
 
 static int64_t divide_up(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;
-}
-
-static int64_t greatest_divisor(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
 }
 
 static int64_t row_bytes(const struct tensor *tensor)
@@ -131,76 +117,95 @@ static int64_t streamed_row_bytes(const struct chain_work *work, const struct ch
     return bytes;
 }
 
-static int64_t common_grain(const struct chain_work *work, const struct chain *chain)
-{
-    int64_t grain = 1;
-    for (int at = chain->first; at < chain->first + chain->count; at++) {
-        int64_t g = work->cut[work->chains->order[at]->id].grain;
-        grain = grain / greatest_divisor(grain, g) * g;
-    }
-    return grain;
-}
-
-static void weigh(double *sum, double *partial_bytes, const struct chain_work *work, const struct chain *chain)
-{
-    *sum = *partial_bytes = 0;
-    for (int at = chain->first; at < chain->first + chain->count; at++) {
-        const struct node *node = work->chains->order[at];
-        const struct cut *cut = &work->cut[node->id];
-        *sum += cut->work;
-        for (int k = 0; k < node->output_count; k++)
-            if (cut->output[k] == PART_SUM && !work->chains->local[node->output[k]->id])
-                *partial_bytes += (double)tensor_bytes(node->output[k]);
-    }
-}
-
-static int64_t units_wanted(double sum, double partial_bytes)
-{
-    double allowed =
-        sum / WORK_PER_PARTIAL_BYTE > CHEAP_PARTIAL_BYTES ? sum / WORK_PER_PARTIAL_BYTE : CHEAP_PARTIAL_BYTES;
-    double two = sum / WORK_PER_BYTE_OF_TWO > CHEAP_PARTIAL_BYTES ? sum / WORK_PER_BYTE_OF_TWO : CHEAP_PARTIAL_BYTES;
-    if (sum < LEAST_WORK_SHARED)
-        return 1;
-    int64_t units = partial_bytes > 0 ? MOST_UNITS_WITH_SUMS : MOST_UNITS;
-    while (units > 2 && (partial_bytes * (double)units > allowed || sum / (double)units < LEAST_WORK_SHARED / 8))
-        units /= 2;
-    return units == 2 && partial_bytes * 2 > two ? 1 : units;
-}
-
-/* Rows whose buffers fit in half of L2; two where they fit in all of it, for a weight
-   gradient adds to its sum once a slice. */
+/* Rows whose buffers fit in half of L2; two where they fit in all of it, because a weight gradient adds to its sum once
+   a leaf. */
 static int64_t most_rows(int64_t bytes, int64_t extent)
 {
     if (bytes == 0)
         return extent;
     int64_t most = NOMINAL_L2_BYTES / 2 / bytes;
-    return most < 2 && 2 * bytes <= NOMINAL_L2_BYTES ? 2 : most;
+    return max_i64(most < 2 && 2 * bytes <= NOMINAL_L2_BYTES ? 2 : most, 1);
 }
 
-static void chain_size(struct chain *chain, const struct chain_work *work)
+/* What the nodes of a chain ask of its pieces. */
+struct needs {
+    double work;
+    int64_t grain, sum_grain; /* least common multiples */
+    int64_t least;            /* rows of a slice */
+    int64_t leaves;           /* fewest of all sums; 0: there are none */
+    int parts;
+    int64_t row_bytes; /* of what a slice walks through */
+};
+
+static struct needs needs_of(const struct chain_work *work, const struct chain *chain)
 {
-    double sum, partial_bytes;
-    weigh(&sum, &partial_bytes, work, chain);
-    int64_t bytes = slice_row_bytes(work, chain);
-    bytes += bytes > 0 ? streamed_row_bytes(work, chain) : 0;
-    int64_t grain = common_grain(work, chain), extent = chain->extent;
-    int64_t most = most_rows(bytes, extent);
-    int64_t least = chain->by_sample || extent < FEW_ROWS ? 1 : LEAST_ROWS;
-    int64_t unit = divide_up(extent, min_i64(units_wanted(sum, partial_bytes), divide_up(extent, least)));
-    int64_t slices = divide_up(unit, most < 1 ? 1 : most);
-    int64_t slice = divide_up(unit, slices);
+    struct needs needs = {.grain = 1, .sum_grain = 1, .least = 1};
+    for (int at = chain->first; at < chain->first + chain->count; at++) {
+        const struct node *node = work->chains->order[at];
+        const struct cut *cut = &work->cut[node->id];
+        const struct sum_order *sums = &work->sums[node->id];
+        needs.work += cut->work;
+        needs.grain = common_multiple(needs.grain, cut->grain);
+        needs.least = max_i64(needs.least, cut->least);
+        if (!sums->leaves)
+            continue;
+        needs.sum_grain = common_multiple(needs.sum_grain, sum_grain(cut));
+        needs.parts = needs.leaves && needs.parts < sums->parts ? needs.parts : sums->parts;
+        needs.leaves = needs.leaves && needs.leaves < sums->leaves ? needs.leaves : sums->leaves;
+    }
+    needs.row_bytes = slice_row_bytes(work, chain);
+    needs.row_bytes += needs.row_bytes > 0 ? streamed_row_bytes(work, chain) : 0;
+    return needs;
+}
+
+static int units_wanted(double work)
+{
+    int units = work < LEAST_WORK_SHARED ? 1 : MOST_UNITS;
+    while (units > 2 && work / units < LEAST_WORK_SHARED / 8)
+        units /= 2;
+    return units;
+}
+
+/* Units and slices are powers of two: whole parts and leaves of every sum. */
+static void size_with_sums(struct chain *chain, const struct needs *needs)
+{
+    int wanted = (int)max_i64(min_i64(units_wanted(needs->work), chain->extent / needs->least), 1);
+    int64_t most = most_rows(needs->row_bytes, chain->extent);
+    chain->grain = common_multiple(needs->grain, needs->sum_grain);
+    chain->units = 1;
+    while (2 * chain->units <= wanted && chain->units < needs->parts)
+        chain->units *= 2;
+    for (chain->slices = chain->units; 2 * chain->slices <= needs->leaves; chain->slices *= 2)
+        if (chain_slice(chain) <= most || chain->extent / (2 * chain->slices) < needs->least)
+            return;
+}
+
+/* As many units as the work is worth, of as few slices as fit. */
+static void size_without_sums(struct chain *chain, const struct needs *needs)
+{
+    int64_t extent = chain->extent, grain = needs->grain;
+    int64_t least = chain->by_sample || extent < FEW_ROWS ? needs->least : LEAST_ROWS;
+    int64_t units = max_i64(min_i64(units_wanted(needs->work), extent / max_i64(least, grain)), 1);
+    int64_t most = max_i64(most_rows(needs->row_bytes, extent), needs->least), unit = divide_up(extent, units);
+    int64_t slice = divide_up(unit, divide_up(unit, most));
     if (slice >= 4 * EVEN_ROWS && EVEN_ROWS % grain == 0)
         grain = EVEN_ROWS;
-    slice = divide_up(slice, grain) * grain;
-    chain->slice = min_i64(slice, extent);
-    chain->unit = min_i64(divide_up(unit, slice) * slice, divide_up(extent, chain->slice) * chain->slice);
-    chain->units = (int)divide_up(extent, chain->unit);
+    int64_t each = min_i64(divide_up(unit, most), max_i64(extent / grain / units, 1));
+    chain->grain = grain;
+    chain->units = (int)min_i64(units, max_i64(extent / grain, 1));
+    chain->slices = min_i64(each, MOST_CUT_PIECES / MOST_UNITS) * chain->units;
 }
 
 void chain_sizes(struct chain_work *work)
 {
     find_last(work);
     find_homes(work);
-    for (int c = 0; c < work->chains->chain_count; c++)
-        chain_size(&work->chains->chain[c], work);
+    for (int c = 0; c < work->chains->chain_count; c++) {
+        struct chain *chain = &work->chains->chain[c];
+        struct needs needs = needs_of(work, chain);
+        if (needs.leaves)
+            size_with_sums(chain, &needs);
+        else
+            size_without_sums(chain, &needs);
+    }
 }

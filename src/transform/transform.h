@@ -3,6 +3,7 @@
 #define TRANSFORM_TRANSFORM_H
 
 #include "graph/op.h"
+#include "transform/sum_order.h"
 
 /* Appends the nodes that compute d(loss)/d(tensor) for each of `count`
    tensors into gradients[] (NULL where none flows). loss is a [1] value. */
@@ -36,21 +37,21 @@ plim_status recompute(struct graph *graph, plim_error *error);
    taken. */
 plim_status prune(struct graph *graph, plim_error *error);
 
-/* Sizes of slices and units come from these and from shapes: never from the
-   machine, the budget or the threads, so that every machine adds in the same order. */
-#define NOMINAL_L2_BYTES     ((int64_t)2 * 1024 * 1024) /* slice buffers take half of it */
-#define LEAST_WORK_SHARED    2e6                        /* multiply-adds; below it one unit */
-#define MOST_UNITS           16
-#define MOST_UNITS_WITH_SUMS 8
+/* Sizes of slices and units come from these and from shapes: never from the machine, the budget or the threads. */
+#define NOMINAL_L2_BYTES  ((int64_t)2 * 1024 * 1024) /* slice buffers take half of it */
+#define LEAST_WORK_SHARED 2e6                        /* multiply-adds; below it one unit */
+#define MOST_UNITS        16
 
-/* A chain: nodes first..first+count-1 of graph order, run slice by slice. */
+/* A chain: nodes first..first+count-1 of chains->order, run slice by slice. Slices and units are pieces of the cut axis
+   (piece_begin). They do not change results: sums have their own order (sum_order.h), and a slice consists of whole
+   leaves, a unit of whole parts of each sum. */
 struct chain {
-    int first, count; /* indices into chains->order */
+    int first, count;
     int64_t extent;
+    int64_t grain; /* slices begin at multiples of it */
     bool by_sample;
-    int64_t slice; /* rows a slice */
-    int units;     /* what workers take: each a run of slices */
-    int64_t unit;  /* rows a unit (multiple of slice, last one shorter) */
+    int units;      /* what workers take: each a run of slices / units slices */
+    int64_t slices; /* a multiple of units */
 };
 
 struct chains {
@@ -60,6 +61,17 @@ struct chains {
     int chain_count;
     bool *local; /* by tensor id: lives in slice buffers only */
 };
+
+static inline int64_t chain_row(const struct chain *chain, int64_t slice)
+{
+    return piece_begin(chain->extent, chain->grain, slice, chain->slices);
+}
+
+/* Rows of the longest slice. */
+static inline int64_t chain_slice(const struct chain *chain)
+{
+    return piece_most(chain->extent, chain->grain, chain->slices);
+}
 
 /* Groups nodes into chains from their cuts alone. The tables live in the graph's arena. */
 plim_status chain_find(struct chains *out, struct graph *graph, plim_error *error);

@@ -144,6 +144,57 @@ static void runs_of_elements(void **state)
     assert_true(found > 100); /* activations, their gradients, arithmetic */
 }
 
+/* Outputs that are cut, of the examples of an op in one type: the same bytes from slices of any length. */
+static void check_slices(struct bench *bench, const struct op *op, enum type type, int *compared)
+{
+    enum { ROWS = 24 };
+    static const int64_t slices[] = {1, 2, 5, 8, 12};
+    struct fixture whole, sliced;
+    struct cut cut;
+    for (int variant = 0; fixture_init(&whole, op, variant, type, ROWS); variant++) {
+        fixture_fill(&whole, 3);
+        fixture_run_before(&whole, ROWS);
+        run_kernel(bench, &whole, whole.node, 0, ROWS);
+        op->cut(&cut, whole.node);
+        for (size_t s = 0; s < COUNT(slices) && !op->updates; s++) {
+            assert_true(fixture_init(&sliced, op, variant, type, ROWS));
+            fixture_fill(&sliced, 3);
+            fixture_run_before(&sliced, ROWS);
+            run_kernel(bench, &sliced, sliced.node, slices[s], ROWS);
+            for (int k = 0; k < op->outputs; k++) {
+                int id = whole.node->output[k]->id;
+                if (cut.output[k] == PART_SUM)
+                    continue;
+                if (memcmp(whole.data[id], sliced.data[id], whole.bytes[id]) != 0)
+                    fail_msg("%s, example %d, %s: output %d is another in slices of %lld", op->name, variant,
+                             type_name(type), k, (long long)slices[s]);
+                ++*compared;
+            }
+            fixture_release(&sliced);
+        }
+        fixture_release(&whole);
+    }
+}
+
+/* Slices follow what a chain holds, so no row may depend on the slice that it is computed in. */
+static void rows_are_the_same_in_any_slice(void **state)
+{
+    static const enum type compute[] = {TYPE_F32, TYPE_BF16};
+    int compared = 0;
+    (void)state;
+    for (int v = 0; v < cpu_variant_count; v++) {
+        struct bench bench;
+        if (!cpu_variants[v].supported())
+            continue;
+        bench_open(&bench, cpu_variants[v].variant, 2);
+        for (int i = 0; i < all_ops_count; i++)
+            for (size_t t = 0; t < (all_ops[i]->wide_only ? 1 : COUNT(compute)); t++)
+                check_slices(&bench, all_ops[i], compute[t], &compared);
+        bench_close(&bench);
+    }
+    assert_true(compared > 1000);
+}
+
 static void doubles_are_the_references(void **state)
 {
     (void)state;
@@ -486,6 +537,7 @@ int main(void)
         cmocka_unit_test(dense_weight_gradients),
         cmocka_unit_test(cuts_keep_bits),
         cmocka_unit_test(runs_of_elements),
+        cmocka_unit_test(rows_are_the_same_in_any_slice),
         cmocka_unit_test(classes_in_several_goes),
         cmocka_unit_test(columns_take_every_convolution),
         cmocka_unit_test(in_place_is_the_same),

@@ -404,7 +404,11 @@ static void expect_fast(struct bench *bench, const struct model_convolution *c, 
     model_convolution_add(&fixture.graph, c, role, TYPE_F32);
     fixture_end(&fixture);
     assert_int_equal(chain_find(&chains, &fixture.graph, NULL), PLIM_OK);
-    const char *how = kernel_of(bench, fixture.node, chains.chain[0].slice, 32)->implementation;
+    struct cut cut;
+    fixture.node->op->cut(&cut, fixture.node);
+    struct sum_order sums = sum_order(fixture.node, &cut);
+    int64_t slice = sums.leaves ? piece_most(cut.extent, sum_grain(&cut), sums.leaves) : chain_slice(&chains.chain[0]);
+    const char *how = kernel_of(bench, fixture.node, slice, 32)->implementation;
     if (strcmp(how, "reference") == 0 || strncmp(how, "onednn ref", 10) == 0 || strncmp(how, "onednn gemm", 11) == 0)
         fail_msg("%s: %s of %lldx%lld, %lld -> %lld, %lldx%lld is run by %s", c->model, fixture.node->op->name,
                  (long long)c->kernel, (long long)c->kernel, (long long)c->in, (long long)c->out, (long long)c->size,

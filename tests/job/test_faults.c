@@ -78,7 +78,7 @@ static const struct job_kind idx_job = {
     "memory: 64GiB\n"
     "data:\n"
     "  train: {idx: [x.idx.gz, y.idx.gz], pipeline: [map: {rescale: 1/255}, shuffle: exact, batch: 4]}\n"
-    "model: [Conv2D: {filters: 32, kernel_size: 3, activation: relu}, MaxPooling2D: 2, Flatten,\n"
+    "model: [Conv2D: {filters: 96, kernel_size: 3, activation: relu}, MaxPooling2D: 2, Flatten,\n"
     "        Dense: {units: 3, activation: softmax}]\n" TRAIN,
     false};
 

@@ -169,6 +169,22 @@ static void sums(struct text_of *out, int n)
     }
 }
 
+/* Gradients of weights that are all ready at once, in turns such as have sums of one part and of several. */
+static void wide_parts(struct text_of *out, int n)
+{
+    add(out, "  - Dense: 1024\n  - Reshape: [8, 8, 16]\n  - Conv2D: {filters: 256, kernel_size: 1, name: x}\n"
+             "  - MaxPooling2D: {pool_size: 4, name: pool, inputs: x}\n"
+             "  - Conv2D: {filters: 128, kernel_size: 1, name: small, inputs: pool}\n");
+    for (int i = 0; i < n; i++)
+        add(out,
+            "  - Conv2D: {filters: 128, kernel_size: 3, padding: same, name: a%d, inputs: small}\n"
+            "  - GlobalAveragePooling2D: {name: b%d, inputs: a%d}\n"
+            "  - Conv2D: {filters: 400, kernel_size: 1, name: c%d, inputs: x}\n"
+            "  - GlobalAveragePooling2D: {name: b%d, inputs: c%d}\n",
+            i, 2 * i, i, i, 2 * i + 1, i);
+    names(out, "Concatenate", "b", 2 * n);
+}
+
 /* Each layer reads all before it: n edges, of sqrt(2 n) layers. */
 static void dense_blocks(struct text_of *out, int n)
 {
@@ -203,6 +219,7 @@ static const struct family families[] = {
     {"wide, Add", wide_add, 100},
     {"wide, large weights", wide_heavy, 25},
     {"wide, one layer", wide_shared, 100},
+    {"wide, one and many parts", wide_parts, 25},
     {"residual", residual, 60},
     {"sums of 20", sums, 15},
     {"each reads all before", dense_blocks, 300},

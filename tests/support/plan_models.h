@@ -12,7 +12,7 @@
 
 struct made {
     struct tensor *loss;
-    struct tensor *weight[8];
+    struct tensor *weight[16];
     int weight_count;
     bool plain; /* not fused */
 };
@@ -84,7 +84,7 @@ static inline void made_update(struct graph *graph, struct tensor *w, struct ten
 /* Gradients of all weights, adam for each, the step counted. */
 static inline void made_backward(struct made *made, struct graph *graph)
 {
-    struct tensor *gradient[8];
+    struct tensor *gradient[16];
     plim_error error;
     if (gradient_append(graph, made->loss, made->weight, made->weight_count, gradient, &error) != PLIM_OK) {
         graph_fail(graph, PLIM_INTERNAL, "%s", error.message);

@@ -20,6 +20,7 @@ struct run {
     struct made made;
     struct program *program;
     struct machine machine;
+    int64_t last_batch; /* program_input.last_batch_train */
 };
 
 /* Then the test makes run->graph, */
@@ -34,8 +35,11 @@ static inline void begin_run(struct run *run)
 static inline void open_run(struct run *run, int threads)
 {
     plim_error error = {0};
-    const struct program_input input = {
-        .budget = run->budget, .backend = run->backend, .threads = threads, .train = &run->graph};
+    const struct program_input input = {.budget = run->budget,
+                                        .backend = run->backend,
+                                        .threads = threads,
+                                        .train = &run->graph,
+                                        .last_batch_train = run->last_batch};
     if (program_make(&run->program, &input, &error) != PLIM_OK)
         fail_msg("%s", error.message);
     assert_int_equal(machine_open(&run->machine, run->program, run->budget, &error), PLIM_OK);

@@ -135,12 +135,12 @@ plim_status need_step_mask(const struct node *node, int input, plim_error *error
 }
 
 /* A power of two: a quarter of the batch, at most a slice that fills the tiles of a product. */
-static int64_t grain_of(int64_t samples, int64_t kernel_bytes)
+static int64_t least_samples(int64_t samples, int64_t kernel_bytes)
 {
-    int64_t most = kernel_bytes > KERNEL_CACHE ? 2 * SLICE_SAMPLES : SLICE_SAMPLES, grain = 1;
-    while (grain < most && 4 * 2 * grain <= samples)
-        grain *= 2;
-    return grain;
+    int64_t most = kernel_bytes > KERNEL_CACHE ? 2 * SLICE_SAMPLES : SLICE_SAMPLES, least = 1;
+    while (least < most && 4 * 2 * least <= samples)
+        least *= 2;
+    return least;
 }
 
 void recurrent_cut(struct cut *cut, const struct node *node)
@@ -149,7 +149,7 @@ void recurrent_cut(struct cut *cut, const struct node *node)
     const struct tensor *rows = node->input[node->input[1]->shape.rank == 3];
     double samples = (double)rows->shape.dim[0], kernel = (double)z.units * (double)z.columns;
     cut_rows(cut, node, rows, samples * (double)z.steps * kernel);
-    cut->grain = grain_of(rows->shape.dim[0], z.units * z.columns * (int64_t)type_bytes(rows->type));
+    cut->least = least_samples(rows->shape.dim[0], z.units * z.columns * (int64_t)type_bytes(rows->type));
 }
 
 /* ---- the walk ---------------------------------------------------------- */
