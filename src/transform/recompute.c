@@ -9,23 +9,14 @@
    A value is recomputed from weights only while no update has written them. */
 #include <limits.h>
 
-#include "base/memory/work.h"
-#include "ops/ops.h"
 #include "transform/recompute_own.h"
+#include "transform/repetition.h"
 
 #define MOST_WORK 4 /* multiply-adds per element of the output */
 
 struct recomputation {
-    struct graph *graph;
-    int tensors;           /* number of tensors before the rewrite */
-    bool *kept;            /* by tensor id: lives until the backward pass whatever is done here */
-    int *read, *written;   /* by tensor id: the first backward node that reads it, the first node that updates it */
-    struct tensor **again; /* by tensor id: the same value, recomputed in the backward pass */
-    struct node **order;   /* all nodes, with the new ones in their places */
-    struct tensor **stack; /* values to recompute; each is an input of the one below it */
-    uint64_t steps;        /* number of nodes that were visited */
-    int count;
-    plim_error *error;
+    bool *kept;          /* by tensor id: lives until the backward pass whatever is done here */
+    int *read, *written; /* by tensor id: the first backward node that reads it, the first node that updates it */
 };
 
 static bool lasts(const struct tensor *tensor)
@@ -33,14 +24,14 @@ static bool lasts(const struct tensor *tensor)
     return tensor->kind != KIND_VALUE;
 }
 
-static void find_reads_and_updates(struct recomputation *r)
+static void find_reads_and_updates(struct recomputation *r, const struct graph *graph)
 {
-    for (int t = 0; t < r->tensors; t++) {
+    for (int t = 0; t < graph->tensor_count; t++) {
         r->read[t] = r->written[t] = INT_MAX;
-        r->kept[t] = lasts(r->graph->tensor[t]);
+        r->kept[t] = lasts(graph->tensor[t]);
     }
-    for (int n = 0; n < r->graph->node_count; n++) {
-        const struct node *node = r->graph->node[n];
+    for (int n = 0; n < graph->node_count; n++) {
+        const struct node *node = graph->node[n];
         for (int i = 0; i < node->input_count; i++) {
             const struct tensor *tensor = node->input[i];
             if (!tensor)
@@ -90,107 +81,34 @@ static bool can_be_made_again(const struct recomputation *r, const struct node *
     return is_cheap_again(node);
 }
 
-/* Whether the value is to be recomputed and has not been yet. */
-static bool is_missing(const struct recomputation *r, const struct tensor *tensor)
+/* Output 0 of a node that can be computed again. */
+static bool is_missing(const struct repeat *repeat, const struct tensor *tensor)
 {
-    return tensor && tensor->id < r->tensors && !lasts(tensor) && tensor->producer && !r->again[tensor->id] &&
-           tensor == tensor->producer->output[0] && can_be_made_again(r, tensor->producer);
+    return repeat_may_miss(repeat, tensor) && tensor == tensor->producer->output[0] &&
+           can_be_made_again(repeat->rules, tensor->producer);
 }
 
-/* The tensor that the backward pass reads for this value. */
-static struct tensor *as_made(const struct recomputation *r, struct tensor *tensor)
+static plim_status take_tables(struct recomputation *r, const struct graph *graph, struct arena *work,
+                               plim_error *error)
 {
-    struct tensor *again = tensor && tensor->id < r->tensors ? r->again[tensor->id] : NULL;
-    return again ? again : tensor;
-}
-
-/* Recomputes one value, whose inputs have been recomputed already where necessary. */
-static bool make_one(struct recomputation *r, const struct tensor *tensor)
-{
-    const struct node *node = tensor->producer;
-    struct tensor *inputs[MOST_INPUTS];
-    for (int i = 0; i < node->input_count; i++)
-        inputs[i] = as_made(r, node->input[i]);
-    r->graph->layer = node->name;
-    struct tensor *again = graph_add(r->graph, node->op, inputs, node->input_count,
-                                     node->attributes_bytes ? node->attributes : NULL, node->attributes_bytes);
-    if (!again)
-        return false;
-    r->again[tensor->id] = again;
-    again->producer->again = true;
-    r->order[r->count++] = again->producer;
-    return true;
-}
-
-/* The tensor that the backward pass reads for this value. Recomputes the value, and first those of its inputs that need
-   it, unless that was done before. Pending values are on an explicit stack and not on that of recursive calls, because
-   a chain of values that are recomputed from one another can be as long as the model is deep. */
-static struct tensor *made_again(struct recomputation *r, struct tensor *tensor)
-{
-    int top = -1;
-    if (is_missing(r, tensor))
-        r->stack[++top] = tensor;
-    while (top >= 0) {
-        const struct node *node = r->stack[top]->producer;
-        int i = 0;
-        r->steps++;
-        while (i < node->input_count && !is_missing(r, node->input[i]))
-            i++;
-        if (i < node->input_count)
-            r->stack[++top] = node->input[i];
-        else if (!make_one(r, r->stack[top--]))
-            return NULL;
-    }
-    return as_made(r, tensor);
-}
-
-static plim_status take_tables(struct recomputation *r, struct arena *work)
-{
-    size_t tensors = (size_t)r->tensors, nodes = (size_t)r->graph->node_count;
+    size_t tensors = (size_t)graph->tensor_count;
     r->kept = arena_array(work, tensors, sizeof *r->kept);
     r->read = arena_array(work, tensors, sizeof *r->read);
     r->written = arena_array(work, tensors, sizeof *r->written);
-    r->again = arena_array(work, tensors, sizeof *r->again);
-    r->order = arena_array(work, 2 * nodes, sizeof *r->order);
-    r->stack = arena_array(work, nodes, sizeof *r->stack);
-    return r->kept && r->read && r->written && r->again && r->order && r->stack ? PLIM_OK
-                                                                                : arena_refused(work, r->error);
-}
-
-static plim_status rewrite(struct recomputation *r)
-{
-    struct graph *graph = r->graph;
-    int nodes = graph->node_count;
-    for (int n = 0; n < nodes; n++) {
-        struct node *node = graph->node[n];
-        for (int i = 0; node->backward && i < node->input_count; i++)
-            node->input[i] = made_again(r, node->input[i]);
-        r->order[r->count++] = node;
-        TRY(graph_check(graph, r->error));
-    }
-    for (int n = 0; n < r->count; n++) {
-        graph->node[n] = r->order[n];
-        graph->node[n]->id = n;
-    }
-    return PLIM_OK;
+    return r->kept && r->read && r->written ? PLIM_OK : arena_refused(work, error);
 }
 
 plim_status recompute(struct graph *graph, plim_error *error)
 {
     struct arena work;
-    struct recomputation r = {.graph = graph, .tensors = graph->tensor_count, .error = error};
-    const char *layer = graph->layer;
-    bool backward = graph->backward;
+    struct recomputation r;
+    struct repeat repeat = {.graph = graph, .missing = is_missing, .rules = &r};
     TRY(graph_check(graph, error));
     arena_init(&work, graph->arena.budget, TAG_PLANNER);
-    plim_status status = take_tables(&r, &work);
+    plim_status status = take_tables(&r, graph, &work, error);
     if (status == PLIM_OK) {
-        find_reads_and_updates(&r);
-        graph->backward = true;
-        status = rewrite(&r);
-        graph->backward = backward;
-        graph->layer = layer;
-        work_count(work.budget, r.steps + (uint64_t)graph->node_count);
+        find_reads_and_updates(&r, graph);
+        status = repeat_rewrite(&repeat, &work, error);
     }
     arena_release(&work);
     return status;

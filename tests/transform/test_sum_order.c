@@ -93,7 +93,7 @@ static void build(struct run *run, uint64_t seed)
     struct tensor *x = graph_input(graph, "x", 0, TYPE_F32, rank_4(BATCH, 40, 40, 3));
     struct tensor *label = graph_input(graph, "label", 1, TYPE_F32, rank_1(BATCH));
     for (int i = 0; i < 2; i++) {
-        char name[16];
+        char name[24];
         snprintf(name, sizeof name, "conv_%d", i);
         x = made_conv(made, graph, name, x, 16);
         struct tensor *moments = graph_add(graph, &op_batch_moments, &x, 1, NULL, 0);
