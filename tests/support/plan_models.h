@@ -10,9 +10,11 @@
 #include "ops/ops.h"
 #include "transform/transform.h"
 
+#define MOST_MADE 128 /* weights */
+
 struct made {
     struct tensor *loss;
-    struct tensor *weight[16];
+    struct tensor *weight[MOST_MADE];
     int weight_count;
     bool plain; /* not fused */
 };
@@ -84,7 +86,7 @@ static inline void made_update(struct graph *graph, struct tensor *w, struct ten
 /* Gradients of all weights, adam for each, the step counted. */
 static inline void made_backward(struct made *made, struct graph *graph)
 {
-    struct tensor *gradient[16];
+    struct tensor *gradient[MOST_MADE];
     plim_error error;
     if (gradient_append(graph, made->loss, made->weight, made->weight_count, gradient, &error) != PLIM_OK) {
         graph_fail(graph, PLIM_INTERNAL, "%s", error.message);
@@ -92,11 +94,14 @@ static inline void made_backward(struct made *made, struct graph *graph)
     }
     graph->backward = true;
     graph->layer = "optimizer";
-    struct tensor *iteration = graph_state(graph, "optimizer/iteration", TYPE_I64, rank_1(1));
+    struct tensor *iteration = graph_named(graph, "optimizer/iteration"); /* there, where noise is drawn */
+    if (!iteration)
+        iteration = graph_state(graph, "optimizer/iteration", TYPE_I64, rank_1(1));
     struct tensor *rate = graph_state(graph, "optimizer/learning_rate", TYPE_F32, rank_1(1));
     struct tensor *control = binary(graph, &op_step_control, rate, iteration);
     for (int i = 0; i < made->weight_count; i++)
-        made_update(graph, made->weight[i], gradient[i], control);
+        if (gradient[i]) /* not of one that the loss does not hang on */
+            made_update(graph, made->weight[i], gradient[i], control);
     unary(graph, &op_count_step, iteration);
 }
 

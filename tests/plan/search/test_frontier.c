@@ -1,0 +1,324 @@
+/* test_frontier.c - plans that trade time for memory: random graphs train with the same bits whatever is dropped, the
+   model of a step says what the program then takes, and the search finds nearly the best of all choices.
+
+   `test_frontier N` tries N random graphs instead of a few. */
+#include <stdlib.h>
+
+#include "base/numbers/count.h"
+#include "base/numbers/random.h"
+#include "ops/elementwise/noise.h"
+#include "plan/search/drop_search.h"
+#include "plan/search/frontier.h"
+#include "plan/search/op_time.h"
+#include "training_run.h"
+
+#define BATCH       1024
+#define WIDTH       64 /* so many rows of it are worth dropping */
+#define MOST_VALUES 24
+
+static int graphs = 12;
+
+/* ---- random graphs ----------------------------------------------------- */
+
+struct random {
+    uint64_t seed;
+    int count;
+};
+
+static int below(struct random *random, int n)
+{
+    return (int)(random_key(random->seed, (uint64_t)random->count++, 1) % (uint64_t)n);
+}
+
+static struct tensor *dropout(struct graph *graph, struct tensor *x, int number)
+{
+    struct dropout_attributes attributes = {.rate = 0.25, .scale = 1 / 0.75, .seed = (uint64_t)number};
+    struct tensor *iteration = graph_named(graph, "optimizer/iteration");
+    return graph_add(graph, &op_dropout, (struct tensor *[]){x, iteration}, 2, &attributes, sizeof attributes);
+}
+
+static struct tensor *layer_normal(struct made *made, struct graph *graph, const char *name, struct tensor *x)
+{
+    struct layer_normalize_attributes attributes = {.epsilon = 1e-3, .axes = 1, .kind = NORMAL_LAYER};
+    struct tensor *gamma = made_weight(made, graph, name, rank_1(WIDTH));
+    return graph_add(graph, &op_layer_normalize, (struct tensor *[]){x, gamma, NULL}, 3, &attributes,
+                     sizeof attributes);
+}
+
+static struct tensor *batch_normal(struct made *made, struct graph *graph, const char *name, struct tensor *x)
+{
+    struct batch_normalize_attributes normal = {.epsilon = 1e-3};
+    struct batch_statistics_attributes f32 = {.type = TYPE_F32};
+    struct tensor *moments = graph_add(graph, &op_batch_moments, &x, 1, NULL, 0);
+    struct tensor *statistics = graph_add(graph, &op_batch_statistics,
+                                          (struct tensor *[]){moments, graph_output(moments, 1)}, 2, &f32, sizeof f32);
+    struct tensor *gamma = made_weight(made, graph, name, rank_1(WIDTH));
+    return graph_add(graph, &op_batch_normalize,
+                     (struct tensor *[]){x, statistics, graph_output(statistics, 1), gamma, NULL}, 5, &normal,
+                     sizeof normal);
+}
+
+/* One more value from values that are there. */
+static struct tensor *next_value(struct made *made, struct graph *graph, struct tensor *const *value, int count,
+                                 struct random *random)
+{
+    char name[32];
+    struct tensor *x = value[count - 1 - below(random, count < 2 ? count : 2)];
+    snprintf(name, sizeof name, "value_%d", count);
+    graph->layer = "value";
+    switch (below(random, made->weight_count + 2 < MOST_MADE ? 7 : 4)) {
+    case 0:
+        return unary(graph, &op_gelu, x);
+    case 1:
+        return binary(graph, &op_add, x, value[below(random, count)]);
+    case 2:
+        return binary(graph, &op_multiply, x, value[below(random, count)]);
+    case 3:
+        return dropout(graph, x, count);
+    case 4:
+        return layer_normal(made, graph, name, x);
+    case 5:
+        return batch_normal(made, graph, name, x);
+    default:
+        return made_dense(made, graph, name, x, WIDTH);
+    }
+}
+
+/* A graph of so many random values over (x, label), as a model is built: with what is encoded and cheap to compute
+   again. */
+static void build(struct run *run, uint64_t seed, int values)
+{
+    struct graph *graph = &run->graph;
+    struct made *made = &run->made;
+    struct random random = {.seed = seed};
+    struct tensor *value[MOST_VALUES];
+    plim_error error = {0};
+    graph_init(graph, run->budget, BATCH);
+    made->plain = true;
+    value[0] = graph_input(graph, "x", 0, TYPE_F32, rank_2(BATCH, WIDTH));
+    struct tensor *label = graph_input(graph, "label", 1, TYPE_F32, rank_1(BATCH));
+    graph_state(graph, "optimizer/iteration", TYPE_I64, rank_1(1));
+    value[0] = made_dense(made, graph, "first", value[0], WIDTH);
+    for (int i = 1; i < values; i++)
+        value[i] = next_value(made, graph, value, i, &random);
+    struct tensor *y = made_dense(made, graph, "last", value[values - 1], 1);
+    made_finish(made, graph, binary(graph, &op_sigmoid_crossentropy, y, label), true);
+    if (graph_check(graph, &error) != PLIM_OK)
+        fail_msg("%s", error.message);
+    assert_int_equal(prune(graph, &error), PLIM_OK);
+    assert_int_equal(encode_kept(graph, &error), PLIM_OK);
+    assert_int_equal(recompute(graph, &error), PLIM_OK);
+}
+
+static void open_graph(struct run *run, uint64_t seed, int values, const struct frontier_point *point, int threads)
+{
+    plim_error error = {0};
+    begin_run(run);
+    build(run, seed, values);
+    run->last_batch = BATCH - 100;
+    if (point && frontier_apply(&run->graph, point, &error) != PLIM_OK)
+        fail_msg("%s", error.message);
+    open_run(run, threads);
+}
+
+static uint8_t *train(struct run *run)
+{
+    static const int64_t counts[] = {BATCH, BATCH - 100};
+    return train_run(run, counts, COUNT(counts));
+}
+
+/* ---- the same bits ----------------------------------------------------- */
+
+/* What the model says of a point against what its program is made of. */
+struct accuracy {
+    int points, bytes, seconds; /* points; those within 5 % */
+};
+
+static double graph_seconds(const struct graph *graph)
+{
+    double seconds = 0;
+    for (int n = 0; n < graph->node_count; n++)
+        seconds += node_seconds(graph->node[n]);
+    return seconds;
+}
+
+/* seconds: of the graph that drops nothing. */
+static void compare_point(struct accuracy *accuracy, uint64_t seed, const struct frontier_point *point,
+                          const uint8_t *bits, double seconds)
+{
+    struct run run;
+    open_graph(&run, seed, MOST_VALUES, point, 1 + (int)(seed % 3));
+    const struct phase *phase = &run.program->phase[PHASE_TRAIN];
+    uint8_t *other = train(&run);
+    double time = graph_seconds(&run.graph) / seconds;
+    assert_memory_equal(bits, other, run.program->persistent_bytes);
+    accuracy->points++;
+    accuracy->bytes += (double)phase->max_live <= 1.05 * (double)point->peak;
+    accuracy->seconds += time <= 1.05 * point->relative_time && time >= 0.95 * point->relative_time;
+    test_free(other);
+    close_run(&run);
+}
+
+static void random_graphs_have_the_same_bits(void **state)
+{
+    struct accuracy accuracy = {0};
+    (void)state;
+    for (int g = 0; g < graphs; g++) {
+        struct run run;
+        struct frontier frontier;
+        struct arena tables;
+        plim_error error = {0};
+        open_graph(&run, (uint64_t)g, MOST_VALUES, NULL, 2);
+        arena_init(&tables, run.budget, TAG_PLANNER);
+        assert_int_equal(frontier_find(&frontier, run.program, &tables, &error), PLIM_OK);
+        uint8_t *bits = train(&run);
+        for (int k = 1; k < frontier.count; k += 1 + frontier.count / 5)
+            compare_point(&accuracy, (uint64_t)g, &frontier.point[k], bits, graph_seconds(&run.graph));
+        for (int k = 1; k < frontier.count; k++) {
+            assert_true(frontier.point[k].peak < frontier.point[k - 1].peak);
+            assert_true(frontier.point[k].relative_time > frontier.point[k - 1].relative_time);
+        }
+        test_free(bits);
+        arena_release(&tables);
+        close_run(&run);
+    }
+    printf("frontier: %d points, %d within 5 %% of the bytes and %d of the time that the model said\n", accuracy.points,
+           accuracy.bytes, accuracy.seconds);
+    assert_true(accuracy.points > graphs);
+    assert_true(accuracy.bytes * 10 >= accuracy.points * 9);
+    assert_true(accuracy.seconds * 10 >= accuracy.points * 9);
+}
+
+/* ---- depth ------------------------------------------------------------- */
+
+#define BLOCKS 24
+
+/* x += dense(relu(dense(relu(x)))): the backward pass reads no x, so each is made of all before it. */
+static void build_deep(struct run *run)
+{
+    struct graph *graph = &run->graph;
+    struct made *made = &run->made;
+    plim_error error = {0};
+    char name[32];
+    graph_init(graph, run->budget, BATCH);
+    made->plain = true;
+    struct tensor *x = graph_input(graph, "x", 0, TYPE_F32, rank_2(BATCH, WIDTH));
+    struct tensor *label = graph_input(graph, "label", 1, TYPE_F32, rank_1(BATCH));
+    for (int i = 0; i < BLOCKS; i++) {
+        snprintf(name, sizeof name, "a_%d", i);
+        struct tensor *y = made_dense(made, graph, name, unary(graph, &op_relu, x), WIDTH);
+        snprintf(name, sizeof name, "b_%d", i);
+        y = made_dense(made, graph, name, unary(graph, &op_relu, y), WIDTH);
+        x = i ? binary(graph, &op_add, x, y) : y;
+    }
+    x = made_dense(made, graph, "last", x, 1);
+    made_finish(made, graph, binary(graph, &op_sigmoid_crossentropy, x, label), true);
+    assert_int_equal(graph_check(graph, &error), PLIM_OK);
+    assert_int_equal(encode_kept(graph, &error), PLIM_OK);
+    assert_int_equal(recompute(graph, &error), PLIM_OK);
+    for (int n = 0; n < graph->node_count; n++) /* such small layers would all be one chain */
+        graph->node[n]->begins_chain = graph->node[n]->op == &op_matmul;
+}
+
+/* The first relu of each block is dropped: x is made of the one before it, once and not for each block behind it. */
+static void work_is_linear_in_depth(void **state)
+{
+    struct run run;
+    struct step_model model;
+    struct arena work;
+    int forward = 0, again = 0, count = 0;
+    (void)state;
+    begin_run(&run);
+    build_deep(&run);
+    open_run(&run, 1);
+    arena_init(&work, run.budget, TAG_PLANNER);
+    assert_int_equal(step_model_make(&model, &run.program->phase[PHASE_TRAIN], &work, NULL), PLIM_OK);
+    bool *dropped = arena_array(&work, (size_t)run.graph.tensor_count, sizeof *dropped);
+    for (int d = 0; d < model.drop_count; d++) {
+        const struct node *relu = run.graph.tensor[model.drop[d].tensor]->producer;
+        dropped[model.drop[d].tensor] = relu->input[0]->producer && relu->input[0]->producer->op == &op_add;
+        count += dropped[model.drop[d].tensor];
+    }
+    assert_true(count >= BLOCKS - 4);
+    for (int n = 0; n < run.graph.node_count; n++)
+        forward += !run.graph.node[n]->backward;
+    assert_int_equal(rematerialize(&run.graph, dropped, NULL), PLIM_OK);
+    for (int n = 0; n < run.graph.node_count; n++)
+        again += run.graph.node[n]->again;
+    assert_true(again >= 2 * count && again <= 2 * forward);
+    arena_release(&work);
+    close_run(&run);
+}
+
+/* ---- the best choice --------------------------------------------------- */
+
+#define MOST_EXHAUSTIVE 14
+
+/* Of all choices that keep the limit, the least seconds; a huge number if there is none. */
+static double best_of_all(struct step_model *model, bool *dropped, uint64_t limit)
+{
+    double best = 1e30;
+    for (unsigned choice = 0; choice < 1u << model->drop_count; choice++) {
+        for (int d = 0; d < model->drop_count; d++)
+            dropped[model->drop[d].tensor] = choice >> d & 1;
+        struct step_cost cost = step_model_try(model, dropped);
+        if (cost.peak <= limit && cost.seconds < best)
+            best = cost.seconds;
+    }
+    return best;
+}
+
+static int compare_searches(struct step_model *model, struct arena *work)
+{
+    struct drop_search *search;
+    struct drop_choice choice = {.dropped = arena_array(work, (size_t)model->graph->tensor_count, sizeof(bool))};
+    bool *dropped = arena_array(work, (size_t)model->graph->tensor_count, sizeof *dropped);
+    int compared = 0;
+    assert_int_equal(drop_search_make(&search, model, work, NULL), PLIM_OK);
+    uint64_t peak = step_model_try(model, dropped).peak;
+    for (int part = 95; part >= 40; part -= 5) {
+        uint64_t limit = peak * (uint64_t)part / 100;
+        double best = best_of_all(model, dropped, limit);
+        memset(choice.dropped, 0, (size_t)model->graph->tensor_count);
+        drop_search_run(&choice, search, limit);
+        assert_int_equal(choice.found, best < 1e30);
+        assert_true(choice.steps <= 1.01 * drop_search_bound(model));
+        if (!choice.found)
+            break;
+        assert_true(choice.cost.peak <= limit && choice.cost.seconds <= 1.02 * best);
+        compared++;
+    }
+    return compared;
+}
+
+static void searches_find_the_best(void **state)
+{
+    int compared = 0;
+    (void)state;
+    for (int g = 0; g < 3 * graphs; g++) {
+        struct run run;
+        struct step_model model;
+        struct arena work;
+        open_graph(&run, (uint64_t)g, MOST_VALUES / 2, NULL, 1);
+        arena_init(&work, run.budget, TAG_PLANNER);
+        assert_int_equal(step_model_make(&model, &run.program->phase[PHASE_TRAIN], &work, NULL), PLIM_OK);
+        if (model.drop_count && model.drop_count <= MOST_EXHAUSTIVE)
+            compared += compare_searches(&model, &work);
+        arena_release(&work);
+        close_run(&run);
+    }
+    printf("frontier: %d searches within 2 %% of the best choice\n", compared);
+    assert_true(compared >= graphs);
+}
+
+int main(int count, char **argument)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_graphs_have_the_same_bits),
+        cmocka_unit_test(work_is_linear_in_depth),
+        cmocka_unit_test(searches_find_the_best),
+    };
+    if (count > 1)
+        graphs = atoi(argument[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
