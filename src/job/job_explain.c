@@ -57,6 +57,8 @@ static void techniques_text(struct text *out, const struct plim_job *job)
     line_wrap_word(&wrap, "encode %lld", (long long)figures->encoded);
     line_wrap_word(&wrap, "recompute %lld", (long long)figures->recomputed);
     line_wrap_word(&wrap, "read ahead %d batch%s", job->train_grant.slots - 1, job->train_grant.slots == 2 ? "" : "es");
+    if (job->plan.point)
+        line_wrap_word(&wrap, "time +%.0f %%", 100 * (job->plan.frontier.point[job->plan.point].relative_time - 1));
     text_add(out, "\n");
     if (figures->reference_kernels)
         text_add(out, "  %d kernel%s run in plain C: right, and very slow (is libdnnl installed?)\n",
@@ -82,6 +84,8 @@ static void plan_text(struct text *out, const struct plim_job *job)
     tags_text(out, &plan->prediction);
     techniques_text(out, job);
     text_add(out, "smallest workable budget %s%s", plan->backend->missing_bytes ? "about " : "", least);
+    if (plan->frontier.count > 1)
+        text_add(out, " (time +%.0f %%)", 100 * (plan->frontier.point[plan->frontier.count - 1].relative_time - 1));
     if (report->largest_batch)
         text_add(out, "   largest batch that fits %lld", (long long)report->largest_batch);
     text_add(out, "\n");
@@ -116,16 +120,18 @@ static void plan_json(struct text *out, const struct plim_job *job)
     json_int(&json, "keep", figures->kept);
     json_int(&json, "encode", figures->encoded);
     json_int(&json, "recompute", figures->recomputed);
-    json_int(&json, "spill", 0); /* nothing is spilled, split or slowed down: there is one plan */
+    json_int(&json, "spill", 0); /* nothing is spilled or split: what does not fit is computed again */
     json_int(&json, "micro_batch", plan->workload.batch);
     json_end_object(&json);
     json_bool(&json, "bit_exact", true);
-    json_double(&json, "relative_time", 1.0);
+    json_double(&json, "relative_time", plan->frontier.point[plan->point].relative_time);
     json_array(&json, "frontier");
-    json_object(&json, NULL);
-    json_uint(&json, "bytes", report->smallest_budget_bytes);
-    json_double(&json, "relative_time", 1.0);
-    json_end_object(&json);
+    for (int k = 0; k < plan->frontier.count; k++) {
+        json_object(&json, NULL);
+        json_uint(&json, "bytes", plan->frontier.point[k].budget_bytes);
+        json_double(&json, "relative_time", plan->frontier.point[k].relative_time);
+        json_end_object(&json);
+    }
     json_end_array(&json);
     json_double(&json, "plan_seconds", job->plan_seconds);
     json_uint(&json, "arena_bytes", figures->tensor_arena_bytes);

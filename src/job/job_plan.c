@@ -216,9 +216,15 @@ static plim_status make_plan(struct plim_job *job, plim_error *error)
     TRY(expect(job, job->train.dataset, &plan->train, &job->train_tensors, error));
     TRY(expect(job, job->validation.dataset, &plan->evaluate, &job->evaluate_tensors, error));
     TRY(plan_program(plan, error));
+    TRY(plan_explore(plan, error));
     TRY(job_weights_load(job, error));
     TRY(plan_measure(plan, error));
     TRY(job_choose(job, error));
+    while (plan_has_next(plan)) {
+        TRY(plan_next(plan, error));
+        TRY(plan_measure(plan, error));
+        TRY(job_choose(job, error));
+    }
     job->plan_seconds = (double)(clock_ns() - begin) * 1e-9;
     job->planned = true;
     return PLIM_OK;

@@ -29,7 +29,8 @@ struct search {
     size_t capacity;      /* a power of two */
     uint64_t own_program; /* program_cost of the plan's own program */
     uint64_t margin;
-    bool one_batch; /* a stateful layer: evaluation uses the same batch as training */
+    bool one_batch;  /* a stateful layer: evaluation uses the same batch as training */
+    bool confirming; /* the answer is being planned as a run would plan it */
 };
 
 static uint64_t hash_of(const struct node *node)
@@ -67,13 +68,6 @@ static size_t count_tasks(const struct phase *phase)
     for (int i = 0; i < phase->instruction_count; i++)
         count += (size_t)phase->instruction[i].task_count;
     return count;
-}
-
-/* What depends on the program: the tensor arena, its page tables, the team. As plan_predict counts them. */
-static uint64_t program_cost(const struct program *program)
-{
-    return program->tensor_arena_bytes + process_tables(program->tensor_arena_bytes, program->threads) +
-           team_cost(program->threads);
 }
 
 static plim_status search_prepare(const struct kernel **out, struct backend *backend,
@@ -118,31 +112,79 @@ static plim_status search_init(struct search *out, struct plan *plan, plim_error
 
 /* ---- one batch size ---- */
 
-static plim_status plan_at(uint64_t *bytes, struct search *search, int64_t batch, plim_error *error)
-{
+struct attempt {
     struct graph train, evaluate;
-    struct program *program = NULL;
+    struct program *program;
+};
+
+static void release_attempt(struct attempt *attempt)
+{
+    program_free(attempt->program);
+    graph_release(&attempt->train);
+    graph_release(&attempt->evaluate);
+    attempt->program = NULL;
+}
+
+/* The program at this batch. The caller releases it, after a failure too. */
+static plim_status make_attempt(struct attempt *out, struct search *search, int64_t batch,
+                                const struct frontier_point *point, plim_error *error)
+{
     const struct workload *workload = &search->plan->workload;
     int64_t evaluate_batch = workload->evaluate_batch && search->one_batch ? batch : workload->evaluate_batch;
     const struct program_input input = {
         .budget = search->plan->budget,
         .backend = &search->backend,
         .threads = workload->threads,
-        .train = &train,
-        .evaluate = evaluate_batch ? &evaluate : NULL,
+        .train = &out->train,
+        .evaluate = evaluate_batch ? &out->evaluate : NULL,
         .save_buffer_bytes = workload->save_buffer_bytes,
         .size_only = true,
         .last_batch_train = LAST_BATCH_ANY, /* kernels of a shorter last batch count, too */
         .last_batch_evaluate = evaluate_batch ? LAST_BATCH_ANY : 0,
     };
-    plim_status status = workload->build(&train, &evaluate, workload->context, batch, evaluate_batch, error);
-    if (status == PLIM_OK)
-        status = program_make(&program, &input, error);
-    if (status == PLIM_OK)
-        *bytes = program_cost(program);
-    program_free(program);
-    graph_release(&train);
-    graph_release(&evaluate);
+    out->program = NULL;
+    TRY(workload->build(&out->train, &out->evaluate, workload->context, batch, evaluate_batch, error));
+    TRY(frontier_apply(&out->train, point, error));
+    return program_make(&out->program, &input, error);
+}
+
+/* A point whose program takes at most `allowed` bytes; without dropped values, if none is found. In the end the points of
+   the frontier count, because a run takes one of those. */
+static plim_status find_point(struct frontier_point *out, const struct search *search, const struct program *program,
+                              uint64_t allowed, struct arena *tables, plim_error *error)
+{
+    struct frontier frontier;
+    uint64_t over = program_cost(program) - allowed, live = program->phase[PHASE_TRAIN].max_live;
+    if (!search->confirming)
+        return over < live ? frontier_reach(out, program, live - over, tables, error) : PLIM_OK;
+    TRY(frontier_find(&frontier, program, tables, error));
+    *out = frontier.point[frontier.count - 1];
+    return PLIM_OK;
+}
+
+/* What the program takes at this batch, with as much dropped as `allowed` demands. */
+static plim_status plan_at(uint64_t *bytes, struct search *search, int64_t batch, uint64_t allowed, plim_error *error)
+{
+    struct attempt attempt;
+    struct arena tables;
+    struct frontier_point point = {0};
+    uint64_t taken = 0;
+    arena_init(&tables, search->plan->budget, TAG_PLANNER);
+    plim_status status = make_attempt(&attempt, search, batch, &point, error);
+    if (status == PLIM_OK) {
+        taken = budget_usage(search->plan->budget).now;
+        *bytes = program_cost(attempt.program);
+        if (*bytes > allowed)
+            status = find_point(&point, search, attempt.program, allowed, &tables, error);
+    }
+    release_attempt(&attempt);
+    if (status == PLIM_OK && point.dropped_count) {
+        status = make_attempt(&attempt, search, batch, &point, error);
+        if (status == PLIM_OK) /* more nodes make larger tables */
+            *bytes = program_cost(attempt.program) + budget_usage(search->plan->budget).now - taken;
+        release_attempt(&attempt);
+    }
+    arena_release(&tables);
     return status;
 }
 
@@ -152,14 +194,15 @@ static plim_status fits(bool *out, struct search *search, int64_t batch, plim_er
 {
     uint64_t bytes;
     const struct plan *plan = search->plan;
-    plim_status status = plan_at(&bytes, search, batch, error);
+    double rows = (double)(batch - plan->workload.batch) * (double)plan->workload.sample_bytes;
+    double allowed = (double)plan->limit_bytes - (double)search->margin - rows - (double)plan->least_peak +
+                     (double)search->own_program;
+    plim_status status = plan_at(&bytes, search, batch, allowed > 0 ? (uint64_t)allowed : 0, error);
     if (status != PLIM_OK) { /* what is too large to be counted does not fit; other errors are failures */
         *out = false;
         return status == PLIM_BAD_MODEL || status == PLIM_BAD_JOB || status == PLIM_OVER_BUDGET ? PLIM_OK : status;
     }
-    double more = (double)bytes - (double)search->own_program;
-    double rows = (double)(batch - plan->workload.batch) * (double)plan->workload.sample_bytes;
-    *out = (double)plan->least_peak + more + rows + (double)search->margin <= (double)plan->limit_bytes;
+    *out = (double)bytes <= allowed;
     return PLIM_OK;
 }
 
@@ -185,6 +228,7 @@ static plim_status confirm(int64_t *batch, struct search *search, plim_error *er
 {
     int64_t own = search->plan->workload.batch;
     memset(search->table, 0, search->capacity * sizeof *search->table);
+    search->confirming = true;
     while (*batch > 0 && *batch != own) {
         bool inside;
         TRY(fits(&inside, search, *batch, error));

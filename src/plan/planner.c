@@ -5,8 +5,10 @@
    steps matters. */
 #include "plan/planner.h"
 
+#include "base/memory/budget_stop.h"
 #include "base/memory/limits.h"
 #include "base/numbers/checked.h"
+#include "base/numbers/minmax.h"
 #include "base/threads/workers.h"
 
 #define KIB           ((uint64_t)1024)
@@ -29,6 +31,10 @@ void plan_release_program(struct plan *plan)
 void plan_release(struct plan *plan)
 {
     plan_release_program(plan);
+    if (plan->frontier.count)
+        arena_release(&plan->frontier_tables);
+    plan->frontier = (struct frontier){0};
+    plan->point = 0;
     if (plan->backend)
         plan->backend->type->close(plan->backend);
     plan->backend = NULL;
@@ -40,8 +46,9 @@ plim_status plan_graphs(struct plan *plan, plim_error *error)
     const struct workload *workload = &plan->workload;
     plan_release_program(plan);
     plan->graphs_built = true;
-    return workload->build(&plan->train, &plan->evaluate, workload->context, workload->batch, workload->evaluate_batch,
-                           error);
+    TRY(workload->build(&plan->train, &plan->evaluate, workload->context, workload->batch, workload->evaluate_batch,
+                        error));
+    return plan->frontier.count ? frontier_apply(&plan->train, &plan->frontier.point[plan->point], error) : PLIM_OK;
 }
 
 /* Values of one byte or less an element that a forward node made and a backward node reads: places in windows, bits of
@@ -91,7 +98,111 @@ plim_status plan_program(struct plan *plan, plim_error *error)
     };
     TRY(program_make(&plan->program, &input, error));
     count_figures(&plan->figures, plan->program);
+    plan->cost = program_cost(plan->program) + budget_usage(plan->budget).now;
     return PLIM_OK;
+}
+
+uint64_t program_cost(const struct program *program)
+{
+    return program->tensor_arena_bytes + process_tables(program->tensor_arena_bytes, program->threads) +
+           team_cost(program->threads);
+}
+
+/* ---- the frontier ---- */
+
+static plim_status take_point(struct plan *plan, int point, plim_error *error)
+{
+    plan->point = point;
+    TRY(plan_graphs(plan, error));
+    TRY(plan_program(plan, error));
+    plan->frontier.point[point].cost = plan->cost;
+    return PLIM_OK;
+}
+
+/* What a point takes: known, or by the model, which takes the first as it is. */
+static uint64_t point_cost(const struct plan *plan, int point)
+{
+    const struct frontier *frontier = &plan->frontier;
+    uint64_t freed = frontier->point[0].peak - frontier->point[point].peak;
+    return frontier->point[point].cost ? frontier->point[point].cost : frontier->point[0].cost - freed;
+}
+
+/* Makes the point, unless that was done before. *made: false if there is no program for it, because its tables do not fit
+   or it has more nodes than a graph may have. */
+static plim_status try_point(bool *made, struct plan *plan, int point, plim_error *error)
+{
+    plim_status status = plan->frontier.point[point].cost ? PLIM_OK : take_point(plan, point, error);
+    *made = status == PLIM_OK;
+    if (status != PLIM_OVER_BUDGET && status != PLIM_BAD_MODEL)
+        return status;
+    return budget_go_on(plan->budget, error); /* a stop refuses memory, too */
+}
+
+/* Makes the last point, to know what it takes. It goes if it cannot be made, or is no smaller than the one before it. */
+static plim_status find_floor(struct plan *plan, plim_error *error)
+{
+    struct frontier *frontier = &plan->frontier;
+    for (; frontier->count > 1; frontier->count--) {
+        int last = frontier->count - 1;
+        bool made, before = true;
+        TRY(try_point(&made, plan, last, error));
+        if (!made)
+            continue;
+        if (point_cost(plan, last - 1) <= frontier->point[last].cost)
+            TRY(try_point(&before, plan, last - 1, error));
+        if (!before || point_cost(plan, last - 1) > frontier->point[last].cost)
+            return PLIM_OK;
+    }
+    return PLIM_OK;
+}
+
+plim_status plan_explore(struct plan *plan, plim_error *error)
+{
+    arena_init(&plan->frontier_tables, plan->budget, TAG_PLANNER);
+    TRY(frontier_find(&plan->frontier, plan->program, &plan->frontier_tables, error));
+    plan->frontier.point[0].cost = plan->cost;
+    if (plan->frontier.count == 1)
+        return PLIM_OK;
+    TRY(find_floor(plan, error));
+    return take_point(plan, 0, error);
+}
+
+bool plan_has_next(const struct plan *plan)
+{
+    return !plan->fits && !plan->backend->missing_bytes && plan->point + 1 < plan->frontier.count;
+}
+
+/* The model knows packing and slice buffers only roughly. */
+#define MODEL_SLACK 0.03
+
+/* Whether the point could fit, by the model. */
+static bool is_in_reach(const struct plan *plan, int point)
+{
+    uint64_t freed = plan->frontier.point[0].peak - plan->frontier.point[point].peak;
+    double peak = (double)plan->least_peak + (double)plan->frontier.point[0].cost - (double)plan->cost;
+    return peak - (double)freed <= (double)plan->limit_bytes * (1 + MODEL_SLACK);
+}
+
+/* Kernels live as long as their backend: those of a point that did not fit would count against the next one. */
+static plim_status reopen_backend(struct plan *plan, plim_error *error)
+{
+    const struct backend_type *type = plan->backend->type;
+    int threads = plan->backend->threads;
+    plan_release_program(plan);
+    type->close(plan->backend);
+    plan->backend = NULL;
+    TRY(type->open(&plan->backend, plan->budget, error));
+    backend_threads(plan->backend, threads);
+    return PLIM_OK;
+}
+
+plim_status plan_next(struct plan *plan, plim_error *error)
+{
+    int point = plan->point + 1;
+    while (point + 1 < plan->frontier.count && !is_in_reach(plan, point))
+        point++;
+    TRY(reopen_backend(plan, error));
+    return take_point(plan, point, error);
 }
 
 /* ---- what it takes ---- */
@@ -149,12 +260,29 @@ static plim_status find_obstacle(struct plan *plan, plim_error *error)
     return PLIM_OK;
 }
 
+/* The smallest budget for each point, with the least that the data can do with. A point that is slower never seems to
+   take more. */
+static void find_budgets(struct plan *plan)
+{
+    struct frontier *frontier = &plan->frontier;
+    uint64_t least = 0;
+    plan->smallest_bytes = round_up(add_most(plan->least_peak, plan->process.slack_bytes), 4 * KIB);
+    for (int k = frontier->count - 1; k >= 0; k--) {
+        uint64_t peak = max_u64(plan->least_peak - plan->cost + point_cost(plan, k), plan->process.planning_peak);
+        uint64_t bytes = round_up(add_most(peak, plan->process.slack_bytes), 4 * KIB);
+        frontier->point[k].budget_bytes = max_u64(bytes, least);
+        least = frontier->point[k].budget_bytes + 4 * KIB;
+    }
+    if (frontier->count)
+        plan->smallest_bytes = frontier->point[frontier->count - 1].budget_bytes;
+}
+
 plim_status plan_decide(struct plan *plan, const struct run_costs *least, plim_error *error)
 {
     struct prediction prediction;
     predict(&prediction, plan, least);
     plan->least_peak = prediction.peak;
-    plan->smallest_bytes = round_up(add_most(prediction.peak, plan->process.slack_bytes), 4 * KIB);
+    find_budgets(plan);
     TRY(find_obstacle(plan, error));
     bool missing = plan->backend && plan->backend->missing_bytes;
     plan->fits = plan->least_peak <= plan->limit_bytes && !plan->obstacle && !missing;

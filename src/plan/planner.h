@@ -5,19 +5,21 @@
 
      plan_graphs    builds the graphs at the job's own batch size
      plan_program   makes the program of them; whatever else the run loads is loaded now
+     plan_explore   finds which values could be dropped, and what the smallest program of all takes
      plan_measure   measures the process, as it is once everything is loaded
      plan_predict   predicts the peak, for one choice of how the data is read
      plan_decide    finds the smallest budget, and whether the run fits into the stated one
+     plan_next      where it does not: makes the next smaller program; measure, predict and decide again
 
    A plan of data alone has no graphs and no program: it begins with plan_measure.
 
    Invariants:
     1. The figure that refuses a run is the figure that is printed.
-    2. Nothing but how the data is read depends on the budget. */
+    2. Only which point of the frontier is taken, and how the data is read, depends on the budget. */
 #ifndef PLAN_PLANNER_H
 #define PLAN_PLANNER_H
 
-#include "plan/plan.h"
+#include "plan/search/frontier.h"
 
 /* What a run takes beside the program's tensor arena and the threads that run it: data, checkpoints, files. */
 struct run_costs {
@@ -68,6 +70,10 @@ struct plan {
     bool graphs_built;
     struct program *program; /* NULL: not made yet, or freed by plan_largest_batch */
     struct plan_figures figures;
+    struct frontier frontier; /* its tables are in frontier_tables */
+    struct arena frontier_tables;
+    int point;     /* of the frontier: what the program drops */
+    uint64_t cost; /* program_cost, and all that is allocated once the program is made */
     struct process_memory process;
     struct prediction prediction; /* of the last plan_predict */
     uint64_t least_peak;          /* the peak with the least that the data can do with */
@@ -79,6 +85,11 @@ struct plan {
 
 plim_status plan_graphs(struct plan *plan, plim_error *error);
 plim_status plan_program(struct plan *plan, plim_error *error);
+/* Needs a program that drops nothing; it is made again afterwards. */
+plim_status plan_explore(struct plan *plan, plim_error *error);
+/* Whether the last plan_decide said no, and a smaller program may still fit. */
+bool plan_has_next(const struct plan *plan);
+plim_status plan_next(struct plan *plan, plim_error *error);
 plim_status plan_measure(struct plan *plan, plim_error *error);
 /* Sets plan->prediction; the sum of all tags is the peak. Returns whether it fits into the budget. */
 bool plan_predict(struct plan *plan, const struct run_costs *costs);
@@ -101,6 +112,8 @@ plim_status plan_largest_batch(int64_t *out, struct plan *plan, plim_error *erro
 /* process_memory.c: later_bytes: what the process may still touch after the measurement. */
 plim_status process_measure(struct process_memory *out, struct budget *budget, const struct backend *backend,
                             uint64_t later_bytes, plim_error *error);
+/* What depends on the program: the tensor arena, its page tables, the team. */
+uint64_t program_cost(const struct program *program);
 /* Page tables for `bytes` more of mapped memory, and the system's memory for `threads` more threads. */
 uint64_t process_tables(uint64_t bytes, int threads);
 

@@ -1,0 +1,161 @@
+"""end_to_end_planner.py PLIM [TEST...] - a budget below what a step would like to hold changes time, and nothing else: the same weights,
+a measured peak within the predicted one and within the budget, and a smallest budget that is the truth. BUDGETS (4): how many a model."""
+import json, os, subprocess, sys, tempfile, unittest
+
+PLIM = os.path.abspath(sys.argv.pop(1))
+MIB = 1 << 20
+BUDGETS = int(os.environ.get("BUDGETS", "4"))
+
+JOB = """seed: 7
+data:
+  train: {random: {elements: %d, shape: %s, classes: %d, seed: 1}, pipeline: [shuffle: exact, batch: %d]}
+model: %s
+train: {optimizer: adam, loss: %s, epochs: %d, callbacks: [checkpoint: %s]}
+"""
+
+
+def job(layers, shape, batch, classes=10, epochs=1, checkpoint="none"):
+    loss = "binary_crossentropy" if classes == 1 else "sparse_categorical_crossentropy"
+    return JOB % (3 * batch - batch // 3, json.dumps(shape), classes, batch, json.dumps(layers), loss, epochs, checkpoint)
+
+
+LAST = [{"Dense": {"units": 10, "activation": "softmax"}}]
+
+
+def conv(filters, size=3, **more):
+    return {"Conv2D": {"filters": filters, "kernel_size": size, "padding": "same", **more}}
+
+
+def residual():
+    """Convolutions with normalisation and dropout, each block added to what it reads."""
+    layers = [conv(16, name="x0")]
+    for k in range(4):
+        layers += [conv(16, 3), "BatchNormalization", "ReLU", {"Dropout": 0.25}, conv(16, 1), {"BatchNormalization": {"name": f"y{k}"}},
+                   {"Add": {"inputs": [f"x{k}", f"y{k}"], "name": f"x{k + 1}"}}]
+    return layers + ["GlobalAveragePooling2D", *LAST]
+
+
+def skips():
+    """What comes down is kept for the way up."""
+    def block(filters, name):
+        return [conv(filters), "BatchNormalization", {"Activation": {"activation": "gelu", "name": name}}]
+
+    down = [*block(16, "a0"), *block(16, "a"), {"MaxPooling2D": 2}, *block(32, "b0"), *block(32, "b"), {"MaxPooling2D": 2}]
+    up = [*block(32, "c"), {"UpSampling2D": {"size": 2, "name": "b2"}}, {"Concatenate": {"inputs": ["b", "b2"]}}, *block(16, "d0"), *block(16, "d"),
+          {"UpSampling2D": {"size": 2, "name": "a2"}}, {"Concatenate": {"inputs": ["a", "a2"]}}, *block(16, "e")]
+    return down + up + ["GlobalAveragePooling2D", *LAST]
+
+
+def attention():
+    layers = [{"Dense": {"units": 64, "name": "x0"}}]
+    for k in range(4):
+        layers += [{"LayerNormalization": {"name": f"n{k}"}}, {"MultiHeadAttention": {"num_heads": 4, "key_dim": 16, "dropout": 0.1, "inputs": [f"n{k}", f"n{k}"],
+                                                                                     "name": f"h{k}"}},
+                   {"Add": {"inputs": [f"x{k}", f"h{k}"], "name": f"s{k}"}}, "LayerNormalization", {"Dense": {"units": 256, "activation": "gelu"}},
+                   {"Dense": {"units": 64, "name": f"m{k}"}}, {"Add": {"inputs": [f"s{k}", f"m{k}"], "name": f"x{k + 1}"}}]
+    return layers + ["GlobalAveragePooling1D", *LAST]
+
+
+MODELS = {
+    "residual": lambda **more: job(residual(), [32, 32, 3], 32, **more),
+    "skips": lambda **more: job(skips(), [32, 32, 3], 32, **more),
+    "attention": lambda **more: job(attention(), [128, 32], 24, **more),
+    "deep": lambda **more: job([{"Dense": {"units": 128, "activation": "gelu"}}] * 40 + [{"Dense": {"units": 1, "activation": "sigmoid"}}], [100], 1024, classes=1, **more),
+}
+
+
+class Planner(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR", "/var/tmp"))
+        self.addCleanup(self.folder.cleanup)
+
+    def job(self, name, file="job.yaml", **more):
+        path = os.path.join(self.folder.name, file)
+        with open(path, "w") as f:
+            f.write(MODELS[name](**more))
+        return path
+
+    def run_plim(self, *arguments, code=0):
+        """The last event of each kind."""
+        r = subprocess.run([PLIM, *map(str, arguments), "--json"], capture_output=True, text=True, cwd=self.folder.name, timeout=280)
+        self.assertEqual(r.returncode, code, f"plim {' '.join(map(str, arguments))}\n{r.stderr}")
+        return {event["event"]: event for event in map(json.loads, r.stdout.splitlines())}
+
+    def plan(self, path, memory, code=0):
+        return self.run_plim("plan", path, "--memory", memory, code=code)["plan"]
+
+    def budgets(self, path, count):
+        """From the smallest budget that works to one that leaves nothing to wish for."""
+        plan = self.plan(path, "auto")
+        smallest, most = plan["smallest_budget_bytes"], plan["frontier"][0]["bytes"]
+        self.assertLess(smallest, most)
+        return [smallest + (most + MIB - smallest) * k // (count - 1) for k in range(count)]
+
+    def check_peak(self, end, budget):
+        measured, predicted = end["peak_rss_bytes"], end["predicted_peak_bytes"]
+        self.assertLessEqual(measured, budget)
+        self.assertLessEqual(measured, predicted)
+        self.assertLessEqual(predicted, budget)
+        self.assertLessEqual(predicted - measured, max(0.05 * measured, 4 * MIB))
+
+    def test_a_budget_changes_time_and_nothing_else(self):
+        for name in MODELS:
+            with self.subTest(name):
+                path = self.job(name)
+                ends, plans = [], []
+                for k, budget in enumerate(self.budgets(path, BUDGETS)):
+                    events = self.run_plim("train", path, "--memory", budget, "--digest", "--threads", 2 - k % 2)
+                    self.check_peak(events["end"], budget)
+                    ends.append(events["end"])
+                    plans.append(events["plan"])
+                self.assertEqual(len({(e["weights_digest"], e["optimizer_digest"]) for e in ends}), 1)
+                self.assertGreater(plans[0]["relative_time"], 1)
+                self.assertEqual(plans[-1]["relative_time"], 1)
+
+    def test_the_smallest_budget_is_the_truth(self):
+        for name in MODELS:
+            with self.subTest(name):
+                path = self.job(name)
+                smallest = self.plan(path, "auto")["smallest_budget_bytes"]
+                self.check_peak(self.run_plim("train", path, "--memory", smallest)["end"], smallest)
+                error = self.run_plim("train", path, "--memory", smallest * 99 // 100, code=4)["error"]
+                self.assertEqual(error["code"], "OVER_BUDGET")
+                told = int(error["try"].split("--memory ")[1].split("KiB")[0]) * 1024
+                self.assertLessEqual(abs(told - smallest), 256 * 1024)
+
+    def test_more_memory_is_never_slower(self):
+        for name in MODELS:
+            path = self.job(name)
+            plans = [self.plan(path, budget) for budget in self.budgets(path, 3 * BUDGETS)]
+            for less, more in zip(plans, plans[1:]):
+                self.assertLessEqual(more["relative_time"], less["relative_time"], name)
+            for plan in plans:
+                self.assertLessEqual(plan["predicted_peak_bytes"], plan["budget_bytes"], name)
+            frontier = plans[0]["frontier"]
+            for more, less in zip(frontier, frontier[1:]):
+                self.assertLess(less["bytes"], more["bytes"], name)
+                self.assertGreater(less["relative_time"], more["relative_time"], name)
+            self.assertEqual(frontier[-1]["bytes"], plans[0]["smallest_budget_bytes"])
+
+    def test_the_largest_batch_runs(self):
+        path = self.job("residual")
+        smallest = self.plan(path, "auto")["smallest_budget_bytes"]
+        batch = self.plan(path, smallest - 6 * MIB, code=4)["largest_batch"]
+        self.assertGreater(batch, 0)
+        self.assertLess(batch, 32)
+        self.run_plim("train", path, "--memory", smallest - 6 * MIB, "--set", f"data.train.pipeline.batch={batch}")
+
+    def test_a_run_goes_on_in_another_budget(self):
+        whole = self.job("residual", epochs=2)
+        budgets = self.budgets(whole, 3)
+        expected = self.run_plim("train", whole, "--digest")["end"]
+        first = self.job("residual", "first.yaml", epochs=1, checkpoint="{every: 1}")
+        self.run_plim("train", first, "--memory", budgets[2], "--checkpoint", "kept")
+        again = self.job("residual", "again.yaml", epochs=2, checkpoint="{every: 1}")
+        end = self.run_plim("train", again, "--memory", budgets[0], "--checkpoint", "kept", "--resume", "--digest")["end"]
+        self.assertEqual(end["weights_digest"], expected["weights_digest"])
+        self.assertEqual(end["optimizer_digest"], expected["optimizer_digest"])
+
+
+if __name__ == "__main__":
+    unittest.main()
