@@ -2,8 +2,10 @@
    model of a step says what the program then takes, and the search finds nearly the best of all choices.
 
    `test_frontier N` tries N random graphs instead of a few. */
+#include <errno.h>
 #include <stdlib.h>
 
+#include "base/fault.h"
 #include "base/numbers/count.h"
 #include "base/numbers/random.h"
 #include "ops/elementwise/noise.h"
@@ -250,6 +252,73 @@ static void work_is_linear_in_depth(void **state)
     close_run(&run);
 }
 
+/* ---- faults ------------------------------------------------------------- */
+
+#define FAULT_SEED 5 /* a graph with a choice */
+
+static struct frontier_point last_point(const struct frontier *frontier)
+{
+    return frontier->point[frontier->count - 1];
+}
+
+/* With the n-th allocation failing; returns whether it came to that. */
+static bool find_with_fault(struct run *run, int64_t nth)
+{
+    struct frontier frontier;
+    struct arena tables;
+    plim_error error = {0};
+    uint64_t before = budget_usage(run->budget).now;
+    arena_init(&tables, run->budget, TAG_PLANNER);
+    fault_arm(FAULT_ALLOCATE, nth, false, ENOMEM);
+    plim_status status = frontier_find(&frontier, run->program, &tables, &error);
+    bool reached = fault_disarm();
+    assert_int_equal(status, reached ? PLIM_NO_MEMORY : PLIM_OK);
+    assert_true(!reached || error.message[0]);
+    arena_release(&tables);
+    assert_int_equal(budget_usage(run->budget).now, before);
+    return reached;
+}
+
+static bool apply_with_fault(const struct frontier_point *point, int64_t nth)
+{
+    struct run run;
+    plim_error error = {0};
+    begin_run(&run);
+    uint64_t before = budget_usage(run.budget).now;
+    build(&run, FAULT_SEED, MOST_VALUES);
+    fault_arm(FAULT_ALLOCATE, nth, false, ENOMEM);
+    plim_status status = frontier_apply(&run.graph, point, &error);
+    bool reached = fault_disarm();
+    assert_int_equal(status, reached ? PLIM_NO_MEMORY : PLIM_OK);
+    assert_true(!reached || error.message[0]);
+    graph_release(&run.graph);
+    assert_int_equal(budget_usage(run.budget).now, before);
+    run.backend->type->close(run.backend);
+    budget_free(run.budget);
+    return reached;
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    struct run run;
+    struct frontier frontier;
+    struct arena tables;
+    int64_t found = 0, applied = 0;
+    (void)state;
+    open_graph(&run, FAULT_SEED, MOST_VALUES, NULL, 1);
+    arena_init(&tables, run.budget, TAG_PLANNER);
+    assert_int_equal(frontier_find(&frontier, run.program, &tables, NULL), PLIM_OK);
+    assert_true(frontier.count > 1);
+    struct frontier_point point = last_point(&frontier);
+    while (find_with_fault(&run, found + 1))
+        found++;
+    while (apply_with_fault(&point, applied + 1))
+        applied++;
+    assert_true(found >= 2 && applied >= 1);
+    arena_release(&tables);
+    close_run(&run);
+}
+
 /* ---- the best choice --------------------------------------------------- */
 
 #define MOST_EXHAUSTIVE 14
@@ -316,6 +385,7 @@ int main(int count, char **argument)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_graphs_have_the_same_bits),
         cmocka_unit_test(work_is_linear_in_depth),
+        cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(searches_find_the_best),
     };
     if (count > 1)
