@@ -57,6 +57,8 @@ struct plim_job {
     bool model_only;                   /* the path is that of a model file: without data and training */
     const char *lacks, *lacks_example; /* a missing part that training needs and a summary does not; or NULL */
     struct training training;
+    struct recompute_rule recompute;
+    const struct yaml *recompute_layers; /* the list of names, or NULL */
     struct trainer_options options;
 
     /* Results of planning: */
@@ -122,6 +124,10 @@ bool job_meter(void *meter, uint64_t done, uint64_t total);
 plim_status job_read(struct plim_job *job, const plim_job_options *options, plim_error *error);
 /* Resolves a path of the job file, which is relative to the folder of the file. */
 const char *job_path(struct plim_job *job, const char *path);
+
+/* job_techniques.c: reads the key `plan`; checks its names of layers against the model's and the training graph's. */
+plim_status job_techniques_read(struct plim_job *job, const struct yaml *plan, plim_error *error);
+plim_status job_techniques_check(const struct plim_job *job, const struct graph *graph, plim_error *error);
 
 /* job_model.c: reads the model, from layers in the job file or from a Keras file. Sets model and model_weights. */
 plim_status job_model_read(struct plim_job *job, const struct yaml *node, plim_error *error);

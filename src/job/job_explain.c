@@ -48,6 +48,12 @@ static void tags_text(struct text *out, const struct prediction *prediction)
     text_add(out, "\n");
 }
 
+/* What a point of the frontier takes longer than a plan that drops nothing, in percent. */
+static double more_time(const struct plan *plan, int point)
+{
+    return 100 * (plan->frontier.point[point].relative_time - 1);
+}
+
 static void techniques_text(struct text *out, const struct plim_job *job)
 {
     const struct plan_figures *figures = &job->plan.figures;
@@ -57,8 +63,9 @@ static void techniques_text(struct text *out, const struct plim_job *job)
     line_wrap_word(&wrap, "encode %lld", (long long)figures->encoded);
     line_wrap_word(&wrap, "recompute %lld", (long long)figures->recomputed);
     line_wrap_word(&wrap, "read ahead %d batch%s", job->train_grant.slots - 1, job->train_grant.slots == 2 ? "" : "es");
-    if (job->plan.point)
-        line_wrap_word(&wrap, "time +%.0f %%", 100 * (job->plan.frontier.point[job->plan.point].relative_time - 1));
+    double more = more_time(&job->plan, job->plan.point);
+    if (more > 0)
+        line_wrap_word(&wrap, "time +%.0f %%", more);
     text_add(out, "\n");
     if (figures->reference_kernels)
         text_add(out, "  %d kernel%s run in plain C: right, and very slow (is libdnnl installed?)\n",
@@ -84,8 +91,9 @@ static void plan_text(struct text *out, const struct plim_job *job)
     tags_text(out, &plan->prediction);
     techniques_text(out, job);
     text_add(out, "smallest workable budget %s%s", plan->backend->missing_bytes ? "about " : "", least);
-    if (plan->frontier.count > 1)
-        text_add(out, " (time +%.0f %%)", 100 * (plan->frontier.point[plan->frontier.count - 1].relative_time - 1));
+    double more = more_time(plan, plan->frontier.count - 1);
+    if (more > 0)
+        text_add(out, " (time +%.0f %%)", more);
     if (report->largest_batch)
         text_add(out, "   largest batch that fits %lld", (long long)report->largest_batch);
     text_add(out, "\n");

@@ -64,6 +64,7 @@ static void describe_workload(struct workload *out, struct plim_job *job)
         .last_batch_evaluate = validation ? last_batch(validation) : 0,
         .samples = dataset_cardinality(train),
         .sample_bytes = sample.element_bytes,
+        .recompute = job->recompute,
     };
 }
 
@@ -212,6 +213,7 @@ static plim_status make_plan(struct plim_job *job, plim_error *error)
     TRY(job_weights_save(job, error));
     describe_workload(&plan->workload, job);
     TRY(plan_graphs(plan, error));
+    TRY(job_techniques_check(job, &plan->train, error));
     TRY(check_states(job, error));
     TRY(expect(job, job->train.dataset, &plan->train, &job->train_tensors, error));
     TRY(expect(job, job->validation.dataset, &plan->evaluate, &job->evaluate_tensors, error));

@@ -12,7 +12,7 @@
 struct top {
     const char *memory, *disk, *scratch, *threads;
     int64_t seed;
-    const struct yaml *data, *model, *train;
+    const struct yaml *data, *model, *train, *plan;
 };
 
 static const struct setting top_settings[] = {
@@ -24,6 +24,7 @@ static const struct setting top_settings[] = {
     {"data", SETTING_NODE, offsetof(struct top, data), 0},
     {"model", SETTING_NODE, offsetof(struct top, model), 0},
     {"train", SETTING_NODE, offsetof(struct top, train), 0},
+    {"plan", SETTING_NODE, offsetof(struct top, plan), 0},
 };
 
 struct train_keys {
@@ -471,6 +472,7 @@ plim_status job_read(struct plim_job *job, const plim_job_options *options, plim
     if (!top.model && !job->data_only)
         return missing_key(job, "model", "model: [Dense: 10]", error);
     TRY(read_places(job, &top, options, error));
+    TRY(job_techniques_read(job, top.plan, error));
     if (top.data)
         TRY(settings_read(&data, data_settings, COUNT(data_settings), job->path, top.data, error));
     note_missing(job, &top, &data);

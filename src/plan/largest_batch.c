@@ -154,10 +154,11 @@ static plim_status find_point(struct frontier_point *out, const struct search *s
                               uint64_t allowed, struct arena *tables, plim_error *error)
 {
     struct frontier frontier;
+    const struct recompute_rule *rule = &search->plan->workload.recompute;
     uint64_t over = program_cost(program) - allowed, live = program->phase[PHASE_TRAIN].max_live;
     if (!search->confirming)
-        return over < live ? frontier_reach(out, program, live - over, tables, error) : PLIM_OK;
-    TRY(frontier_find(&frontier, program, tables, error));
+        return over < live ? frontier_reach(out, program, rule, live - over, tables, error) : PLIM_OK;
+    TRY(frontier_find(&frontier, program, rule, tables, error));
     *out = frontier.point[frontier.count - 1];
     return PLIM_OK;
 }

@@ -156,14 +156,29 @@ static plim_status find_floor(struct plan *plan, plim_error *error)
     return PLIM_OK;
 }
 
+/* The smallest point becomes the only one. */
+static void keep_last(struct frontier *frontier)
+{
+    frontier->point[0] = frontier->point[frontier->count - 1];
+    frontier->count = 1;
+}
+
 plim_status plan_explore(struct plan *plan, plim_error *error)
 {
+    const struct recompute_rule *rule = &plan->workload.recompute;
+    struct frontier *frontier = &plan->frontier;
     arena_init(&plan->frontier_tables, plan->budget, TAG_PLANNER);
-    TRY(frontier_find(&plan->frontier, plan->program, &plan->frontier_tables, error));
-    plan->frontier.point[0].cost = plan->cost;
-    if (plan->frontier.count == 1)
+    TRY(frontier_find(frontier, plan->program, rule, &plan->frontier_tables, error));
+    if (frontier->count == 1 && !frontier->point[0].dropped_count) {
+        frontier->point[0].cost = plan->cost;
         return PLIM_OK;
-    TRY(find_floor(plan, error));
+    }
+    if (frontier->count > 1) {
+        frontier->point[0].cost = plan->cost;
+        TRY(find_floor(plan, error));
+    }
+    if (rule->kind == RECOMPUTE_ALWAYS)
+        keep_last(frontier);
     return take_point(plan, 0, error);
 }
 

@@ -40,6 +40,7 @@ struct workload {
     int64_t last_batch_train, last_batch_evaluate; /* see struct program_input */
     int64_t samples;                               /* in an epoch, which limits the batch; -1: unknown */
     uint64_t sample_bytes;                         /* of one sample in a batch */
+    struct recompute_rule recompute;
 };
 
 /* Memory of the process that the allocator does not see, measured by process_measure. */

@@ -137,6 +137,29 @@ class Planner(unittest.TestCase):
                 self.assertGreater(less["relative_time"], more["relative_time"], name)
             self.assertEqual(frontier[-1]["bytes"], plans[0]["smallest_budget_bytes"])
 
+    def test_what_is_dropped_can_be_stated(self):
+        path = self.job("residual")
+        free = self.plan(path, "auto")
+        never, always = (self.run_plim("train", path, "--digest", "--set", f"plan.recompute={rule}") for rule in ("never", "always"))
+        some = self.run_plim("train", path, "--digest", "--set", "plan.recompute=[conv2d_1, y0]")
+        self.assertEqual(len({e["end"]["weights_digest"] for e in (never, always, some)}), 1)
+        self.assertEqual((never["plan"]["techniques"]["recompute"], never["plan"]["relative_time"], len(never["plan"]["frontier"])), (0, 1, 1))
+        self.assertAlmostEqual(never["plan"]["smallest_budget_bytes"], free["frontier"][0]["bytes"], delta=256 * 1024)
+        self.assertGreater(always["plan"]["techniques"]["recompute"], some["plan"]["techniques"]["recompute"])
+        self.assertGreater(some["plan"]["techniques"]["recompute"], 0)
+        self.assertGreater(always["plan"]["relative_time"], some["plan"]["relative_time"])
+        self.assertGreater(some["plan"]["relative_time"], 1)
+        self.assertEqual(len(always["plan"]["frontier"]), 1)
+        self.check_peak(always["end"], free["smallest_budget_bytes"])
+        self.run_plim("train", path, "--set", "plan.recompute=never", "--memory", free["smallest_budget_bytes"], code=4)
+
+    def test_unknown_techniques_are_refused(self):
+        path = self.job("residual")
+        for rule, told in (("allways", "unknown word 'allways'"), ("[]", "expected a word or a list"), ("{conv2d: 1}", "expected a word or a list"),
+                           ("[conv2d_1, konv]", "no layer is named 'konv'"), ("[[conv2d_1]]", "expected the name of a layer")):
+            error = self.run_plim("plan", path, "--set", f"plan={{recompute: {rule}}}", code=2)["error"]
+            self.assertIn(told, error["message"], rule)
+
     def test_the_largest_batch_runs(self):
         path = self.job("residual")
         smallest = self.plan(path, "auto")["smallest_budget_bytes"]

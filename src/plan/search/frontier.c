@@ -2,6 +2,8 @@
    the steps become smaller. */
 #include "plan/search/frontier.h"
 
+#include <string.h>
+
 #include "base/memory/budget_stop.h"
 #include "base/numbers/minmax.h"
 #include "plan/search/drop_search.h"
@@ -83,6 +85,35 @@ static plim_status find_points(struct frontier *out, struct points *p, uint64_t 
     return PLIM_OK;
 }
 
+/* ---- values of named layers ---- */
+
+bool recompute_names_layer(const char *layer, const char *node)
+{
+    size_t length = strlen(layer);
+    return strncmp(layer, node, length) == 0 && (!node[length] || node[length] == '/');
+}
+
+static bool is_named(const struct recompute_rule *rule, const struct node *maker)
+{
+    for (int i = 0; i < rule->layer_count; i++)
+        if (recompute_names_layer(rule->layer[i], maker->name))
+            return true;
+    return false;
+}
+
+/* Sets the choice. */
+static void drop_layers(struct points *p, const struct recompute_rule *rule)
+{
+    for (int d = 0; d < p->model.drop_count; d++) {
+        int tensor = p->model.drop[d].tensor;
+        p->choice.dropped[tensor] = is_named(rule, p->model.graph->tensor[tensor]->producer);
+    }
+    p->choice.cost = step_model_try(&p->model, p->choice.dropped);
+    p->choice.found = true;
+}
+
+/* ---- finding ---- */
+
 /* Whether any value is large enough to be dropped: most small models are done here, without tables. */
 static bool has_large_values(const struct phase *phase)
 {
@@ -96,38 +127,58 @@ static bool has_large_values(const struct phase *phase)
     return false;
 }
 
-plim_status frontier_find(struct frontier *out, const struct program *program, struct arena *tables, plim_error *error)
+/* Whether there is nothing to choose from. */
+static bool is_settled(const struct program *program, const struct recompute_rule *rule)
 {
-    const struct phase *phase = &program->phase[PHASE_TRAIN];
+    return rule->kind == RECOMPUTE_NEVER || !has_large_values(&program->phase[PHASE_TRAIN]);
+}
+
+static plim_status find(struct frontier *out, struct points *p, const struct program *program,
+                        const struct recompute_rule *rule, plim_error *error)
+{
+    if (!p->model.drop_count)
+        return PLIM_OK;
+    if (rule->kind != RECOMPUTE_LAYERS)
+        return find_points(out, p, other_phases(program), error);
+    drop_layers(p, rule);
+    return make_point(&out->point[0], p, error);
+}
+
+plim_status frontier_find(struct frontier *out, const struct program *program, const struct recompute_rule *rule,
+                          struct arena *tables, plim_error *error)
+{
     struct arena work;
     struct points p;
-    *out = (struct frontier){.count = 1, .point[0] = {.peak = phase->max_live, .relative_time = 1}};
-    if (!has_large_values(phase))
+    *out =
+        (struct frontier){.count = 1, .point[0] = {.peak = program->phase[PHASE_TRAIN].max_live, .relative_time = 1}};
+    if (is_settled(program, rule))
         return PLIM_OK;
     arena_init(&work, tables->budget, TAG_PLANNER);
     plim_status status = points_init(&p, program, tables, &work, error);
-    if (status == PLIM_OK && p.model.drop_count)
-        status = find_points(out, &p, other_phases(program), error);
+    if (status == PLIM_OK)
+        status = find(out, &p, program, rule, error);
     arena_release(&work);
-    if (status == PLIM_OVER_BUDGET) { /* no memory to search in: there is the plan that there is */
-        out->count = 1;
-        return PLIM_OK;
-    }
-    return status;
+    if (status != PLIM_OVER_BUDGET || rule->kind != RECOMPUTE_AUTO)
+        return status;
+    out->count = 1; /* no memory to search in: there is the plan that there is */
+    return PLIM_OK;
 }
 
-plim_status frontier_reach(struct frontier_point *out, const struct program *program, uint64_t limit,
-                           struct arena *tables, plim_error *error)
+plim_status frontier_reach(struct frontier_point *out, const struct program *program, const struct recompute_rule *rule,
+                           uint64_t limit, struct arena *tables, plim_error *error)
 {
     struct arena work;
     struct points p;
     *out = (struct frontier_point){0};
-    if (!has_large_values(&program->phase[PHASE_TRAIN]))
+    if (is_settled(program, rule))
         return PLIM_OK;
     arena_init(&work, tables->budget, TAG_PLANNER);
     plim_status status = points_init(&p, program, tables, &work, error);
     if (status == PLIM_OK && p.model.drop_count) {
-        drop_search_run(&p.choice, p.search, limit);
+        if (rule->kind == RECOMPUTE_LAYERS)
+            drop_layers(&p, rule);
+        else
+            drop_search_run(&p.choice, p.search, limit);
         if (p.choice.found)
             status = make_point(out, &p, error);
     }

@@ -9,6 +9,21 @@
 
 #define MOST_POINTS 24
 
+/* Which values may be dropped: a choice of the user's. */
+enum recompute {
+    RECOMPUTE_AUTO,   /* any; as few as the budget demands */
+    RECOMPUTE_NEVER,  /* none */
+    RECOMPUTE_ALWAYS, /* any; as many as make the smallest plan, in any budget */
+    RECOMPUTE_LAYERS, /* those of some layers, in any budget, and no others */
+};
+struct recompute_rule {
+    enum recompute kind;
+    const char *const *layer; /* names of layers; a name stands for all layers inside of it too */
+    int layer_count;
+};
+/* Whether a node of this name belongs to the layer. */
+bool recompute_names_layer(const char *layer, const char *node);
+
 struct frontier_point {
     const int *dropped; /* ids of the tensors that are dropped, in the graph before rematerialize() */
     int dropped_count;
@@ -24,11 +39,12 @@ struct frontier {
 };
 
 /* Of a program that trains and drops nothing. What `out` refers to is in `tables`. Points end where another phase needs as
-   much. */
-plim_status frontier_find(struct frontier *out, const struct program *program, struct arena *tables, plim_error *error);
-/* One search: a point that holds at most `limit` bytes; out->dropped_count is 0 if none was found. */
-plim_status frontier_reach(struct frontier_point *out, const struct program *program, uint64_t limit,
-                           struct arena *tables, plim_error *error);
+   much. Of RECOMPUTE_ALWAYS only the last point is meant for a run; of NEVER and LAYERS there is one. */
+plim_status frontier_find(struct frontier *out, const struct program *program, const struct recompute_rule *rule,
+                          struct arena *tables, plim_error *error);
+/* One search: a point that holds at most `limit` bytes, or that of the rule; out->dropped_count is 0 if none was found. */
+plim_status frontier_reach(struct frontier_point *out, const struct program *program, const struct recompute_rule *rule,
+                           uint64_t limit, struct arena *tables, plim_error *error);
 /* Rewrites the training graph, as it was built, for the point. */
 plim_status frontier_apply(struct graph *graph, const struct frontier_point *point, plim_error *error);
 

@@ -17,8 +17,10 @@
 #define BATCH       1024
 #define WIDTH       64 /* so many rows of it are worth dropping */
 #define MOST_VALUES 24
+#define CHOICE_SEED 5 /* of a graph that has a choice */
 
 static int graphs = 12;
+static const struct recompute_rule any_value = {.kind = RECOMPUTE_AUTO};
 
 /* ---- random graphs ----------------------------------------------------- */
 
@@ -172,7 +174,7 @@ static void random_graphs_have_the_same_bits(void **state)
         plim_error error = {0};
         open_graph(&run, (uint64_t)g, MOST_VALUES, NULL, 2);
         arena_init(&tables, run.budget, TAG_PLANNER);
-        assert_int_equal(frontier_find(&frontier, run.program, &tables, &error), PLIM_OK);
+        assert_int_equal(frontier_find(&frontier, run.program, &any_value, &tables, &error), PLIM_OK);
         uint8_t *bits = train(&run);
         for (int k = 1; k < frontier.count; k += 1 + frontier.count / 5)
             compare_point(&accuracy, (uint64_t)g, &frontier.point[k], bits, graph_seconds(&run.graph));
@@ -189,6 +191,64 @@ static void random_graphs_have_the_same_bits(void **state)
     assert_true(accuracy.points > graphs);
     assert_true(accuracy.bytes * 10 >= accuracy.points * 9);
     assert_true(accuracy.seconds * 10 >= accuracy.points * 9);
+}
+
+/* ---- rules of the user's ------------------------------------------------ */
+
+static bool is_made_in(const char *layer, const struct run *run, int tensor)
+{
+    return recompute_names_layer(layer, run->graph.tensor[tensor]->producer->name);
+}
+
+/* Of a layer that is named all large values are dropped, and none of others; the bits are the same. */
+static void drop_layer(struct run *run, const struct frontier *any, const uint8_t *bits, struct arena *tables)
+{
+    const struct frontier_point *last = &any->point[any->count - 1];
+    const char *layer = run->graph.tensor[last->dropped[0]]->producer->name;
+    const struct recompute_rule named = {RECOMPUTE_LAYERS, &layer, 1};
+    struct accuracy accuracy = {0};
+    struct frontier frontier;
+    assert_int_equal(frontier_find(&frontier, run->program, &named, tables, NULL), PLIM_OK);
+    assert_int_equal(frontier.count, 1);
+    assert_true(frontier.point[0].dropped_count >= 1);
+    assert_true(frontier.point[0].peak < any->point[0].peak || frontier.point[0].relative_time > 1);
+    for (int d = 0; d < frontier.point[0].dropped_count; d++)
+        assert_true(is_made_in(layer, run, frontier.point[0].dropped[d]));
+    compare_point(&accuracy, CHOICE_SEED, &frontier.point[0], bits, graph_seconds(&run->graph));
+}
+
+static void rules_are_kept(void **state)
+{
+    struct run run;
+    struct frontier any, none;
+    struct arena tables;
+    const struct recompute_rule never = {.kind = RECOMPUTE_NEVER};
+    struct frontier_point point;
+    (void)state;
+    open_graph(&run, CHOICE_SEED, MOST_VALUES, NULL, 1);
+    arena_init(&tables, run.budget, TAG_PLANNER);
+    assert_int_equal(frontier_find(&any, run.program, &any_value, &tables, NULL), PLIM_OK);
+    assert_true(any.count > 1);
+    assert_int_equal(frontier_find(&none, run.program, &never, &tables, NULL), PLIM_OK);
+    assert_int_equal(none.count, 1);
+    assert_int_equal(none.point[0].dropped_count, 0);
+    assert_int_equal(frontier_reach(&point, run.program, &never, any.point[1].peak, &tables, NULL), PLIM_OK);
+    assert_int_equal(point.dropped_count, 0);
+    uint8_t *bits = train(&run);
+    drop_layer(&run, &any, bits, &tables);
+    test_free(bits);
+    arena_release(&tables);
+    close_run(&run);
+}
+
+static void names_stand_for_what_is_inside(void **state)
+{
+    (void)state;
+    assert_true(recompute_names_layer("block", "block"));
+    assert_true(recompute_names_layer("block", "block/relu"));
+    assert_false(recompute_names_layer("block", "block_1"));
+    assert_false(recompute_names_layer("block/relu", "block"));
+    assert_false(recompute_names_layer("b", "block/relu"));
 }
 
 /* ---- depth ------------------------------------------------------------- */
@@ -254,8 +314,6 @@ static void work_is_linear_in_depth(void **state)
 
 /* ---- faults ------------------------------------------------------------- */
 
-#define FAULT_SEED 5 /* a graph with a choice */
-
 static struct frontier_point last_point(const struct frontier *frontier)
 {
     return frontier->point[frontier->count - 1];
@@ -270,7 +328,7 @@ static bool find_with_fault(struct run *run, int64_t nth)
     uint64_t before = budget_usage(run->budget).now;
     arena_init(&tables, run->budget, TAG_PLANNER);
     fault_arm(FAULT_ALLOCATE, nth, false, ENOMEM);
-    plim_status status = frontier_find(&frontier, run->program, &tables, &error);
+    plim_status status = frontier_find(&frontier, run->program, &any_value, &tables, &error);
     bool reached = fault_disarm();
     assert_int_equal(status, reached ? PLIM_NO_MEMORY : PLIM_OK);
     assert_true(!reached || error.message[0]);
@@ -285,7 +343,7 @@ static bool apply_with_fault(const struct frontier_point *point, int64_t nth)
     plim_error error = {0};
     begin_run(&run);
     uint64_t before = budget_usage(run.budget).now;
-    build(&run, FAULT_SEED, MOST_VALUES);
+    build(&run, CHOICE_SEED, MOST_VALUES);
     fault_arm(FAULT_ALLOCATE, nth, false, ENOMEM);
     plim_status status = frontier_apply(&run.graph, point, &error);
     bool reached = fault_disarm();
@@ -305,9 +363,9 @@ static void every_allocation_may_fail(void **state)
     struct arena tables;
     int64_t found = 0, applied = 0;
     (void)state;
-    open_graph(&run, FAULT_SEED, MOST_VALUES, NULL, 1);
+    open_graph(&run, CHOICE_SEED, MOST_VALUES, NULL, 1);
     arena_init(&tables, run.budget, TAG_PLANNER);
-    assert_int_equal(frontier_find(&frontier, run.program, &tables, NULL), PLIM_OK);
+    assert_int_equal(frontier_find(&frontier, run.program, &any_value, &tables, NULL), PLIM_OK);
     assert_true(frontier.count > 1);
     struct frontier_point point = last_point(&frontier);
     while (find_with_fault(&run, found + 1))
@@ -383,10 +441,9 @@ static void searches_find_the_best(void **state)
 int main(int count, char **argument)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_graphs_have_the_same_bits),
-        cmocka_unit_test(work_is_linear_in_depth),
-        cmocka_unit_test(every_allocation_may_fail),
-        cmocka_unit_test(searches_find_the_best),
+        cmocka_unit_test(random_graphs_have_the_same_bits), cmocka_unit_test(rules_are_kept),
+        cmocka_unit_test(names_stand_for_what_is_inside),   cmocka_unit_test(work_is_linear_in_depth),
+        cmocka_unit_test(every_allocation_may_fail),        cmocka_unit_test(searches_find_the_best),
     };
     if (count > 1)
         graphs = atoi(argument[1]);
