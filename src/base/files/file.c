@@ -35,7 +35,6 @@
 #include "base/text/text.h"
 #include "base/threads/stop.h"
 
-#define FILE_TAG        TAG_FORMATS
 #define WILL_NEED_BYTES ((uint64_t)128 * 1024)     /* of one advice the system may forget what is more */
 #define READ_BYTES      ((size_t)32 * 1024 * 1024) /* between two looks at the stop flag */
 
@@ -75,7 +74,7 @@ bool file_faulted(enum fault_site site)
     return true;
 }
 
-static bool interrupted(int *times)
+bool file_interrupted(int *times)
 {
     return errno == EINTR && ++*times < INTERRUPTS_MOST;
 }
@@ -85,11 +84,7 @@ static bool interrupted(int *times)
 /* Writing to a pipe that nobody reads raises SIGPIPE, writing beyond the limit
    on the size of files SIGXFSZ: either would end the host. They come to the
    thread that writes, so they are blocked there, and one that came is taken away. */
-struct quiet {
-    sigset_t mine, before; /* signals that a write of ours may raise; the host's mask */
-};
-
-static void quiet_begin(struct quiet *quiet)
+void file_quiet_begin(struct file_quiet *quiet)
 {
     static const int raised[] = {SIGPIPE, SIGXFSZ};
     sigset_t waiting;
@@ -101,14 +96,19 @@ static void quiet_begin(struct quiet *quiet)
     pthread_sigmask(SIG_BLOCK, &quiet->mine, &quiet->before);
 }
 
-static void quiet_end(const struct quiet *quiet, bool failed)
+void file_quiet_end(const struct file_quiet *quiet, bool raised)
 {
     int error_number = errno, times = 0;
-    if (failed && (error_number == EPIPE || error_number == EFBIG))
-        while (sigtimedwait(&quiet->mine, NULL, &(struct timespec){0}) < 0 && interrupted(&times))
+    if (raised)
+        while (sigtimedwait(&quiet->mine, NULL, &(struct timespec){0}) < 0 && file_interrupted(&times))
             continue;
     pthread_sigmask(SIG_SETMASK, &quiet->before, NULL);
     errno = error_number;
+}
+
+static void quiet_end(const struct file_quiet *quiet, bool failed)
+{
+    file_quiet_end(quiet, failed && (errno == EPIPE || errno == EFBIG));
 }
 
 /* ---- opening --------------------------------------------------------- */
@@ -134,7 +134,7 @@ int file_open_path(const char *path, int flags, mode_t mode)
     int descriptor, times = 0;
     do
         descriptor = file_faulted(FAULT_OPEN) ? -1 : file_lift(open(path, flags | O_CLOEXEC, mode));
-    while (descriptor < 0 && interrupted(&times));
+    while (descriptor < 0 && file_interrupted(&times));
     return descriptor;
 }
 
@@ -170,7 +170,7 @@ static bool lock_descriptor(int descriptor)
     do
         if (!file_faulted(FAULT_OPEN) && flock(descriptor, LOCK_EX | LOCK_NB) == 0)
             return true;
-    while (interrupted(&times));
+    while (file_interrupted(&times));
     return errno == EOPNOTSUPP || errno == ENOSYS || errno == ENOLCK || errno == EINVAL;
 }
 
@@ -247,6 +247,11 @@ static plim_status in_use(const char *path, plim_error *error)
     return hint(error, PLIM_IO, "wait for that one, or name another folder");
 }
 
+size_t file_struct_bytes(const char *path)
+{
+    return sizeof(struct file) + strlen(path) + 1;
+}
+
 plim_status file_open(struct file **out, struct budget *budget, const char *path, enum file_mode mode,
                       plim_error *error)
 {
@@ -256,7 +261,7 @@ plim_status file_open(struct file **out, struct budget *budget, const char *path
         [FILE_SCRATCH] = "make a scratch file here",
         [FILE_LOCK] = "lock",
     };
-    size_t path_bytes = strlen(path) + 1, struct_bytes = sizeof(struct file) + path_bytes;
+    size_t path_bytes = strlen(path) + 1, struct_bytes = file_struct_bytes(path);
     struct file *file = budget_take(budget, FILE_TAG, struct_bytes);
     if (!file)
         return budget_refused(budget, FILE_TAG, struct_bytes, error);
@@ -320,7 +325,7 @@ static size_t cut(int fault, size_t bytes)
     return fault == FAULT_SHORT ? (bytes + 1) / 2 : bytes;
 }
 
-static ssize_t read_once(struct file *file, uint64_t offset, char *to, size_t bytes)
+ssize_t file_read_once(struct file *file, uint64_t offset, char *to, size_t bytes)
 {
     int fault = atomic_exchange_explicit(&file->owed, 0, memory_order_relaxed);
     if (!fault)
@@ -332,15 +337,15 @@ static ssize_t read_once(struct file *file, uint64_t offset, char *to, size_t by
     return pread(file->descriptor, to, cut(fault, bytes), (off_t)offset);
 }
 
-static ssize_t write_once(struct file *file, uint64_t offset, const char *from, size_t bytes)
+ssize_t file_write_once(struct file *file, uint64_t offset, const char *from, size_t bytes)
 {
     int fault = fault_at(FAULT_WRITE);
     if (fault > 0) {
         errno = fault;
         return -1;
     }
-    struct quiet quiet;
-    quiet_begin(&quiet);
+    struct file_quiet quiet;
+    file_quiet_begin(&quiet);
     ssize_t step = pwrite(file->descriptor, from, cut(fault, bytes), (off_t)offset);
     quiet_end(&quiet, step < 0);
     return step;
@@ -355,8 +360,8 @@ plim_status file_read_some(size_t *got, struct file *file, uint64_t offset, void
         size_t part = wanted - done < READ_BYTES ? wanted - done : READ_BYTES;
         if (file->budget) /* file_fetch's has none */
             TRY(budget_may_transfer(file->budget, error));
-        ssize_t step = read_once(file, offset + done, (char *)to + done, part);
-        if (step < 0 && interrupted(&times))
+        ssize_t step = file_read_once(file, offset + done, (char *)to + done, part);
+        if (step < 0 && file_interrupted(&times))
             continue;
         if (step < 0)
             return file_io_error(error, file->path, "read", errno);
@@ -430,8 +435,8 @@ plim_status file_write(struct file *file, uint64_t offset, const void *from, siz
         return file_io_error(error, file->path, "write", EFBIG);
     while (done < bytes) {
         TRY(budget_may_transfer(file->budget, error));
-        ssize_t step = write_once(file, offset + done, (const char *)from + done, bytes - done);
-        if (step < 0 && interrupted(&times))
+        ssize_t step = file_write_once(file, offset + done, (const char *)from + done, bytes - done);
+        if (step < 0 && file_interrupted(&times))
             continue;
         if (step <= 0)
             return file_io_error(error, file->path, "write", step < 0 ? errno : EIO);
@@ -450,7 +455,7 @@ static bool wait_for_room(const struct stop *stop, int descriptor)
         int ready = poll(&(struct pollfd){.fd = descriptor, .events = POLLOUT}, 1, BUDGET_ASK_MS);
         if (ready > 0)
             return true;
-        if (ready < 0 && !interrupted(&times))
+        if (ready < 0 && !file_interrupted(&times))
             return false;
         waited_ms += stop && stop_asked(stop) ? BUDGET_ASK_MS : 0;
         if (waited_ms >= FILE_LAST_WAIT_MS) {
@@ -473,7 +478,7 @@ static bool send_all(const struct stop *stop, int descriptor, const char *from, 
             return false;
         size_t part = bytes - done < PIPE_BUF ? bytes - done : PIPE_BUF;
         ssize_t step = file_faulted(FAULT_WRITE) ? -1 : write(descriptor, from + done, part);
-        if (step < 0 && (interrupted(&times) || errno == EAGAIN))
+        if (step < 0 && (file_interrupted(&times) || errno == EAGAIN))
             continue;
         if (step <= 0)
             return false;
@@ -490,8 +495,8 @@ int file_columns(int descriptor)
 
 bool file_send_until(const struct stop *stop, int descriptor, const void *from, size_t bytes)
 {
-    struct quiet quiet;
-    quiet_begin(&quiet);
+    struct file_quiet quiet;
+    file_quiet_begin(&quiet);
     bool sent = send_all(stop, descriptor, from, bytes);
     quiet_end(&quiet, !sent);
     return sent;
@@ -517,6 +522,11 @@ void file_drop(struct file *file, uint64_t offset, uint64_t bytes)
         (errno == EIO || errno == ENOSPC || errno == EDQUOT))
         atomic_store(&file->lost, errno);
     posix_fadvise(file->descriptor, (off_t)offset, (off_t)bytes, POSIX_FADV_DONTNEED);
+}
+
+int file_lost(const struct file *file)
+{
+    return atomic_load(&file->lost);
 }
 
 #define LATE_READS 4096 /* what is read ahead is there in time: that must not look as if nothing needed to be */
@@ -586,35 +596,69 @@ bool file_in_memory(struct file *file)
 
 /* ---- room on the disk -------------------------------------------------- */
 
-/* EOPNOTSUPP: the file system promises nothing. */
-static bool allocate(int descriptor, uint64_t bytes)
+/* The blocks of the first `bytes` bytes. Modes are those of fallocate. */
+static bool allocate(int descriptor, int mode, uint64_t bytes)
 {
     int times = 0;
     bool done;
     do {
-        struct quiet quiet;
-        quiet_begin(&quiet);
-        done = !file_faulted(FAULT_WRITE) && fallocate(descriptor, FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) == 0;
+        struct file_quiet quiet;
+        file_quiet_begin(&quiet);
+        done = !file_faulted(FAULT_WRITE) && fallocate(descriptor, mode, 0, (off_t)bytes) == 0;
         quiet_end(&quiet, !done);
-    } while (!done && interrupted(&times));
-    return done || errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL;
+    } while (!done && file_interrupted(&times));
+    return done;
+}
+
+/* The file system promises nothing. */
+static bool cannot_allocate(int error_number)
+{
+    return error_number == EOPNOTSUPP || error_number == ENOSYS || error_number == EINVAL;
+}
+
+static bool resize(int descriptor, uint64_t bytes)
+{
+    int times = 0;
+    bool done;
+    do {
+        struct file_quiet quiet;
+        file_quiet_begin(&quiet);
+        done = !file_faulted(FAULT_RENAME) && ftruncate(descriptor, (off_t)bytes) == 0;
+        quiet_end(&quiet, !done);
+    } while (!done && file_interrupted(&times));
+    return done;
+}
+
+static plim_status no_room(const char *folder, uint64_t bytes, int error_number, plim_error *error)
+{
+    char size[16], verb[64];
+    text_size(size, bytes);
+    snprintf(verb, sizeof verb, "keep %s more here", size);
+    return file_io_error(error, folder, verb, error_number);
+}
+
+plim_status file_allocate(struct file *file, uint64_t bytes, plim_error *error)
+{
+    if (bytes == 0)
+        return PLIM_OK;
+    if (bytes > INT64_MAX)
+        return no_room(file->path, bytes, EFBIG, error);
+    if (allocate(file->descriptor, 0, bytes) || (cannot_allocate(errno) && resize(file->descriptor, bytes)))
+        return PLIM_OK;
+    return no_room(file->path, bytes, errno, error);
 }
 
 plim_status file_prove_room(struct budget *budget, const char *folder, uint64_t bytes, plim_error *error)
 {
     struct file *file;
-    char size[16];
     if (bytes == 0)
         return PLIM_OK;
     TRY(file_open(&file, budget, folder, FILE_SCRATCH, error));
     plim_status status = PLIM_OK;
-    if (bytes > INT64_MAX || !allocate(file->descriptor, bytes)) {
-        int error_number = bytes > INT64_MAX ? EFBIG : errno;
-        char verb[64];
-        text_size(size, bytes);
-        snprintf(verb, sizeof verb, "keep %s more here", size);
-        status = file_io_error(error, folder, verb, error_number);
-    }
+    if (bytes > INT64_MAX)
+        status = no_room(folder, bytes, EFBIG, error);
+    else if (!allocate(file->descriptor, FALLOC_FL_KEEP_SIZE, bytes) && !cannot_allocate(errno))
+        status = no_room(folder, bytes, errno, error);
     file_close(file); /* and what was allocated is free again */
     return status;
 }
