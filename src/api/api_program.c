@@ -119,7 +119,7 @@ static plim_status build(struct plim_program *program, plim_graph *const *graphs
     TRY(take_graphs(program, graphs, count, error));
     TRY(make_plan(program, threads, error));
     TRY(check_room(program, error));
-    TRY(machine_open(&program->machine, program->plan, program->budget, error));
+    TRY(machine_open(&program->machine, program->plan, program->budget, NULL, error));
     TRY(initialize(program, error));
     program->bytes = budget_usage(program->budget).now - before;
     return PLIM_OK;
@@ -255,8 +255,7 @@ static plim_status run(struct plim_program *program, int graph, const plim_batch
     for (int c = 0; batch->origin && c < runs->columns; c++)
         TRY(check_column(runs->input[c], batch->origin, error));
     program->last = graph;
-    machine_run(&program->machine, phases[graph], (const struct batch *)batch);
-    return backend_check(program->backend, error);
+    return machine_run(&program->machine, phases[graph], (const struct batch *)batch, error);
 }
 
 plim_status plim_program_run(plim_program *program, int graph, const plim_batch *batch, plim_error *error)

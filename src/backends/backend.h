@@ -67,8 +67,8 @@ struct backend_type {
     int (*unused_code)(struct code_range *out, int most, const struct backend *backend);
     /* Runs a whole phase in the place of the machine's own loop over instructions, for a backend that records a phase
        once and replays it; may be NULL. `batch` and `phase` are the machine's (train/trainer.h, plan/plan.h). */
-    void (*run_phase)(struct backend *backend, struct machine *machine, const struct phase *phase,
-                      const struct batch *batch);
+    plim_status (*run_phase)(struct backend *backend, struct machine *machine, const struct phase *phase,
+                             const struct batch *batch, plim_error *error);
 };
 
 struct backend {

@@ -58,6 +58,7 @@ struct plim_job {
     const char *lacks, *lacks_example; /* a missing part that training needs and a summary does not; or NULL */
     struct training training;
     struct recompute_rule recompute;
+    enum spill spill;
     const struct yaml *recompute_layers; /* the list of names, or NULL */
     struct trainer_options options;
 
@@ -156,6 +157,8 @@ plim_status job_data_trains(struct plim_job *job, const struct job_data *data, p
    files fit into the disk budget. */
 plim_status job_data_check(struct plim_job *job, plim_error *error);
 /* Checks that unpacked sources and caches in files fit into the disk budget. */
+/* What data may take of the disk. */
+uint64_t job_data_disk(const struct plim_job *job);
 plim_status job_disk_check(const struct plim_job *job, plim_error *error);
 
 /* job_digest.c: the digest is equal for jobs that define the same run. */

@@ -137,12 +137,18 @@ static plim_status check_alike(struct plim_job *job, plim_error *error)
     return PLIM_OK;
 }
 
-plim_status job_disk_check(const struct plim_job *job, plim_error *error)
+uint64_t job_data_disk(const struct plim_job *job)
 {
     uint64_t by_tag[TAG_COUNT] = {0}, bytes = 0;
     dataset_cost(by_tag, &bytes, job->train.dataset, (struct grant){.slots = 1});
     if (job->validation.dataset)
         dataset_cost(by_tag, &bytes, job->validation.dataset, (struct grant){.slots = 1});
+    return bytes;
+}
+
+plim_status job_disk_check(const struct plim_job *job, plim_error *error)
+{
+    uint64_t bytes = job_data_disk(job);
     if (bytes <= job->scratch.limit_bytes)
         return PLIM_OK;
     char need[16], limit[16];

@@ -3,6 +3,7 @@
 
    A run is planned once. Only plim_job_plan searches for the largest batch, after the measurement: so both predict the
    same bytes. */
+#include "base/files/file.h"
 #include "base/memory/budget_stop.h"
 #include "base/numbers/minmax.h"
 #include "base/threads/clock.h"
@@ -48,6 +49,13 @@ static int64_t last_batch(const struct dataset *dataset)
     return last ? last : LAST_BATCH_ANY;
 }
 
+/* What the data leaves of the disk. Bytes of a folder in memory are no gain. */
+static uint64_t spill_room(const struct plim_job *job)
+{
+    uint64_t data = job_data_disk(job), limit = job->scratch.limit_bytes;
+    return data >= limit || file_folder_in_memory(job->scratch.folder) ? 0 : limit - data;
+}
+
 static void describe_workload(struct workload *out, struct plim_job *job)
 {
     const struct dataset *train = job->train.dataset, *validation = job->validation.dataset;
@@ -64,7 +72,8 @@ static void describe_workload(struct workload *out, struct plim_job *job)
         .last_batch_evaluate = validation ? last_batch(validation) : 0,
         .samples = dataset_cardinality(train),
         .sample_bytes = sample.element_bytes,
-        .recompute = job->recompute,
+        .rules = {.recompute = job->recompute, .spill = job->spill, .disk_bytes = spill_room(job)},
+        .scratch_folder = job->scratch.folder,
     };
 }
 

@@ -26,7 +26,7 @@ static plim_status open_trainer(struct trainer *trainer, struct plim_job *job, p
     trainer->options.train_grant = job->train_grant;
     trainer->options.validation_grant = job->validation_grant;
     bool refused = budget_stop_refuses(job->budget, true); /* nothing is written yet */
-    plim_status status = machine_open(&trainer->machine, job->plan.program, job->budget, error);
+    plim_status status = machine_open(&trainer->machine, job->plan.program, job->budget, &job->scratch, error);
     if (status == PLIM_OK) {
         unsigned mode = floats_enter();
         status = trainer_initialize(trainer, error);
@@ -160,11 +160,12 @@ static void step_figures(plim_step_figures *figures, double *seconds, int64_t st
 }
 
 /* One step to begin with, four more where they are short. */
-static void warm_up(struct trainer *trainer, const struct batch *batch)
+static plim_status warm_up(struct trainer *trainer, const struct batch *batch, plim_error *error)
 {
     uint64_t begin = clock_ns();
     for (int i = 0; i < 5 && (i == 0 || clock_ns() - begin < WARM_NS); i++)
-        machine_run(&trainer->machine, PHASE_TRAIN, batch);
+        TRY(machine_run(&trainer->machine, PHASE_TRAIN, batch, error));
+    return PLIM_OK;
 }
 
 static plim_status time_steps(plim_step_figures *figures, struct trainer *trainer, const struct batch *batch,
@@ -174,16 +175,17 @@ static plim_status time_steps(plim_step_figures *figures, struct trainer *traine
     size_t bytes = (size_t)most * sizeof(double);
     double *seconds;
     TRY(budget_alloc(&seconds, trainer->budget, TAG_PLANNER, bytes, error));
-    warm_up(trainer, batch);
+    plim_status status = warm_up(trainer, batch, error);
     uint64_t first = clock_ns();
-    plim_status status = PLIM_OK;
     while (status == PLIM_OK && done < most && (steps || done < LEAST_STEPS || clock_ns() - first < USUAL_NS)) {
         uint64_t begin = clock_ns();
-        machine_run(&trainer->machine, PHASE_TRAIN, batch);
+        status = machine_run(&trainer->machine, PHASE_TRAIN, batch, error);
         seconds[done++] = (double)(clock_ns() - begin) * 1e-9;
-        status = budget_go_on(trainer->budget, error);
+        if (status == PLIM_OK)
+            status = budget_go_on(trainer->budget, error);
     }
-    step_figures(figures, seconds, done);
+    if (status == PLIM_OK)
+        step_figures(figures, seconds, done);
     budget_give(trainer->budget, TAG_PLANNER, seconds, bytes);
     return status;
 }

@@ -3,7 +3,8 @@
 
 #include "job/job.h"
 
-static const char *const recompute_words[] = {"auto", "never", "always"};
+/* In the order of enum recompute, and of enum spill. */
+static const char *const words[] = {"auto", "never", "always"};
 
 static plim_status bad_recompute(const struct plim_job *job, const struct yaml *value, plim_error *error)
 {
@@ -11,8 +12,7 @@ static plim_status bad_recompute(const struct plim_job *job, const struct yaml *
         value->kind == YAML_SCALAR
             ? yaml_fail(error, PLIM_BAD_JOB, job->path, value, "recompute: unknown word '%s'", value->text)
             : yaml_fail(error, PLIM_BAD_JOB, job->path, value, "recompute: expected a word or a list of layers");
-    const char *near =
-        value->kind == YAML_SCALAR ? text_nearest(value->text, recompute_words, COUNT(recompute_words)) : NULL;
+    const char *near = value->kind == YAML_SCALAR ? text_nearest(value->text, words, COUNT(words)) : NULL;
     return hint(error, status, "%s", near ? near : "auto, never, always, or a list of layers: [conv2d, conv2d_1]");
 }
 
@@ -36,22 +36,44 @@ static plim_status read_recompute(struct plim_job *job, const struct yaml *value
 {
     if (value->kind == YAML_LIST && value->count)
         return read_layers(job, value, error);
-    for (int i = 0; i < COUNT(recompute_words) && value->kind == YAML_SCALAR; i++)
-        if (strcmp(value->text, recompute_words[i]) == 0) {
+    for (int i = 0; i < COUNT(words) && value->kind == YAML_SCALAR; i++)
+        if (strcmp(value->text, words[i]) == 0) {
             job->recompute.kind = (enum recompute)i;
             return PLIM_OK;
         }
     return bad_recompute(job, value, error);
 }
 
+static plim_status read_spill(struct plim_job *job, const struct yaml *value, plim_error *error)
+{
+    for (int i = 0; i < COUNT(words) && value->kind == YAML_SCALAR; i++)
+        if (strcmp(value->text, words[i]) == 0) {
+            job->spill = (enum spill)i;
+            return PLIM_OK;
+        }
+    bool word = value->kind == YAML_SCALAR;
+    plim_status status = word
+                             ? yaml_fail(error, PLIM_BAD_JOB, job->path, value, "spill: unknown word '%s'", value->text)
+                             : yaml_fail(error, PLIM_BAD_JOB, job->path, value, "spill: expected a word");
+    const char *near = word ? text_nearest(value->text, words, COUNT(words)) : NULL;
+    return hint(error, status, "%s", near ? near : "auto, never or always");
+}
+
+struct technique_keys {
+    const struct yaml *recompute, *spill;
+};
+static const struct setting settings[] = {{"recompute", SETTING_NODE, offsetof(struct technique_keys, recompute), 0},
+                                          {"spill", SETTING_NODE, offsetof(struct technique_keys, spill), 0}};
+
 plim_status job_techniques_read(struct plim_job *job, const struct yaml *plan, plim_error *error)
 {
-    const struct yaml *recompute = NULL;
-    const struct setting settings[] = {{"recompute", SETTING_NODE, 0, 0}};
+    struct technique_keys keys = {0};
     if (yaml_absent(plan))
         return PLIM_OK;
-    TRY(settings_read(&recompute, settings, COUNT(settings), job->path, plan, error));
-    return yaml_absent(recompute) ? PLIM_OK : read_recompute(job, recompute, error);
+    TRY(settings_read(&keys, settings, COUNT(settings), job->path, plan, error));
+    if (!yaml_absent(keys.spill))
+        TRY(read_spill(job, keys.spill, error));
+    return yaml_absent(keys.recompute) ? PLIM_OK : read_recompute(job, keys.recompute, error);
 }
 
 /* ---- names, once the graph is there ---- */

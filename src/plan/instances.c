@@ -16,21 +16,34 @@ static int at_instruction(const struct builder *builder, int position)
     return builder->instruction_of[builder->chains.order[position]->id];
 }
 
+/* One instance; of a value that leaves the arena one before, and one after. */
+static void add_value(struct builder *builder, const struct tensor *tensor, struct life *life)
+{
+    struct instance instance = {
+        .name = tensor->name,
+        .tag = life->gradient ? TAG_GRADIENTS : TAG_ACTIVATIONS,
+        .bytes = tensor_bytes(tensor),
+        .first = at_instruction(builder, life->first),
+        .last = life->result ? builder->phase->instruction_count - 1 : at_instruction(builder, life->end),
+    };
+    if (life->move != NOWHERE) {
+        struct move *move = &builder->move[life->move];
+        struct instance returned = instance;
+        instance.bytes = returned.bytes = transfer_instance_bytes(instance.bytes);
+        instance.last = move->step[MOVE_OUT_DONE];
+        returned.first = move->step[MOVE_IN];
+        move->returned = add_instance(builder->phase, returned);
+    }
+    life->instance = add_instance(builder->phase, instance);
+}
+
 static void add_values(struct builder *builder)
 {
     for (int t = 0; t < builder->graph->tensor_count; t++) {
         const struct tensor *tensor = builder->graph->tensor[t];
         struct life *life = &builder->life[t];
-        if (!is_value(tensor) || life->root != t || !life->in_tensor_arena)
-            continue;
-        life->instance = add_instance(builder->phase, (struct instance){
-                                                          .name = tensor->name,
-                                                          .tag = life->gradient ? TAG_GRADIENTS : TAG_ACTIVATIONS,
-                                                          .bytes = tensor_bytes(tensor),
-                                                          .first = at_instruction(builder, life->first),
-                                                          .last = life->result ? builder->phase->instruction_count - 1
-                                                                               : at_instruction(builder, life->end),
-                                                      });
+        if (is_value(tensor) && life->root == t && life->in_tensor_arena)
+            add_value(builder, tensor, life);
     }
 }
 
@@ -93,7 +106,7 @@ static plim_status add_all(struct builder *builder, plim_error *error)
 static size_t most_instances(const struct builder *builder)
 {
     const struct phase *phase = builder->phase;
-    size_t count = 0;
+    size_t count = (size_t)builder->move_count;
     for (int t = 0; t < builder->graph->tensor_count; t++)
         count += is_value(builder->graph->tensor[t]) && builder->life[t].root == t && builder->life[t].in_tensor_arena;
     for (int i = 0; i < phase->instruction_count; i++)

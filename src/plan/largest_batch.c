@@ -141,6 +141,9 @@ static plim_status make_attempt(struct attempt *out, struct search *search, int6
         .size_only = true,
         .last_batch_train = LAST_BATCH_ANY, /* kernels of a shorter last batch count, too */
         .last_batch_evaluate = evaluate_batch ? LAST_BATCH_ANY : 0,
+        .spilled = point->spilled,
+        .spilled_count = point->spilled_count,
+        .scratch_folder = workload->scratch_folder,
     };
     out->program = NULL;
     TRY(workload->build(&out->train, &out->evaluate, workload->context, batch, evaluate_batch, error));
@@ -148,17 +151,17 @@ static plim_status make_attempt(struct attempt *out, struct search *search, int6
     return program_make(&out->program, &input, error);
 }
 
-/* A point whose program takes at most `allowed` bytes; without dropped values, if none is found. In the end the points of
+/* A point whose program takes at most `allowed` bytes; one that changes nothing, if none is found. In the end the points of
    the frontier count, because a run takes one of those. */
 static plim_status find_point(struct frontier_point *out, const struct search *search, const struct program *program,
                               uint64_t allowed, struct arena *tables, plim_error *error)
 {
     struct frontier frontier;
-    const struct recompute_rule *rule = &search->plan->workload.recompute;
+    const struct technique_rules *rules = &search->plan->workload.rules;
     uint64_t over = program_cost(program) - allowed, live = program->phase[PHASE_TRAIN].max_live;
     if (!search->confirming)
-        return over < live ? frontier_reach(out, program, rule, live - over, tables, error) : PLIM_OK;
-    TRY(frontier_find(&frontier, program, rule, tables, error));
+        return over < live ? frontier_reach(out, program, rules, live - over, tables, error) : PLIM_OK;
+    TRY(frontier_find(&frontier, program, rules, tables, error));
     *out = frontier.point[frontier.count - 1];
     return PLIM_OK;
 }
@@ -179,7 +182,7 @@ static plim_status plan_at(uint64_t *bytes, struct search *search, int64_t batch
             status = find_point(&point, search, attempt.program, allowed, &tables, error);
     }
     release_attempt(&attempt);
-    if (status == PLIM_OK && point.dropped_count) {
+    if (status == PLIM_OK && frontier_point_changes(&point)) {
         status = make_attempt(&attempt, search, batch, &point, error);
         if (status == PLIM_OK) /* more nodes make larger tables */
             *bytes = program_cost(attempt.program) + budget_usage(search->plan->budget).now - taken;

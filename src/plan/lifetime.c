@@ -24,6 +24,7 @@ static void measure_values(struct builder *builder)
                 .gradient = tensor->gradient,
                 .result = tensor->kind == KIND_RESULT,
                 .instance = NOWHERE,
+                .move = NOWHERE,
             };
         }
         for (int i = 0; i < node->input_count; i++) {

@@ -65,22 +65,23 @@ static plim_status build(struct builder *b, plim_error *error)
         return program_refused(b->program, error);
     collect_nodes(b);
     TRY(match_persistent(b, error));
-    TRY(tasks_prepare(b, error));
     lifetime_find(b);
+    TRY(transfers_schedule(b, error));
+    TRY(tasks_prepare(b, error));
     TRY(instances_make(b, error));
     TRY(buffers_make(b, error));
+    TRY(transfers_place(b, error));
     return tasks_place(b, error);
 }
 
-plim_status phase_make(struct program *program, int phase, const char *name, struct graph *graph, int64_t last_batch,
-                       plim_error *error)
+plim_status phase_make(struct program *program, int phase, const struct phase_input *input, plim_error *error)
 {
     struct builder builder = {
-        .program = program, .phase = &program->phase[phase], .graph = graph, .last_batch = last_batch};
-    if (last_batch < LAST_BATCH_ANY || last_batch > graph->batch)
-        return fail(error, PLIM_INTERNAL, "plan: a last batch of %lld samples, a batch of %lld", (long long)last_batch,
-                    (long long)graph->batch);
-    *builder.phase = (struct phase){.name = name, .graph = graph};
+        .program = program, .phase = &program->phase[phase], .graph = input->graph, .input = input};
+    if (input->last_batch < LAST_BATCH_ANY || input->last_batch > input->graph->batch)
+        return fail(error, PLIM_INTERNAL, "plan: a last batch of %lld samples, a batch of %lld",
+                    (long long)input->last_batch, (long long)input->graph->batch);
+    *builder.phase = (struct phase){.name = input->name, .graph = input->graph};
     arena_init(&builder.work, program->arena.budget, TAG_PLANNER);
     plim_status status = build(&builder, error);
     arena_release(&builder.work);

@@ -5,11 +5,15 @@
    arena. Weights and states have the same place in all phases. Everything else of a phase is dead when the phase ends,
    so the phases overlap in memory.
 
+   A value that nobody needs for a while can lie in the scratch file meanwhile (struct transfer): the arena's bytes are
+   free then, and the value comes back into another instance.
+
    Invariants, which plan_verify proves before anything runs:
     1. No two instances that are alive at the same instruction share a byte.
     2. Every read sees the instance that the dataflow requires, and that instance was written before.
     3. Every instance lies inside the tensor arena, and its offset is a multiple of 64.
-    4. The predicted peak is the sum of its tags. */
+    4. The predicted peak is the sum of its tags.
+    5. What a transfer is writing or reading stays untouched until it was waited for; what comes back is what went out. */
 #ifndef PLAN_PLAN_H
 #define PLAN_PLAN_H
 
@@ -49,7 +53,25 @@ struct fold {
     enum type type;
 };
 
+/* COMPUTE runs tasks. The others move the bytes of one transfer, while instructions behind them compute. */
+enum instruction_kind {
+    INSTRUCTION_COMPUTE, /* a chain over its units */
+    INSTRUCTION_OUT,     /* begins to write the value to the scratch file */
+    INSTRUCTION_IN,      /* begins to read it back */
+    INSTRUCTION_WAIT,    /* until the one that was begun last is done */
+};
+
+/* A value that leaves the tensor arena between two uses. */
+struct transfer {
+    const struct tensor *tensor;
+    uint64_t from, to;    /* offsets in the tensor arena: where it was, and where it comes back */
+    uint64_t file_offset; /* these four are multiples of TRANSFER_ALIGNMENT */
+    uint64_t bytes;
+};
+
 struct instruction {
+    enum instruction_kind kind;
+    int transfer;       /* index of the phase's transfer; of COMPUTE it has no meaning */
     bool single_tail;   /* of a slice or leaf that the batch does not fill, rows run one at a time */
     const char *name;   /* "conv2d_1 forward" */
     struct chain chain; /* extent, units, slices */
@@ -76,11 +98,14 @@ struct phase {
     int instruction_count;
     struct instance *instance;
     int instance_count;
-    uint64_t max_live;          /* largest live total of the instances: lower bound of any packing */
-    uint64_t top;               /* bytes that the packing needs, counted from persistent_bytes */
-    uint64_t worker_bytes;      /* slice buffers and scratch of one worker */
-    int peak;                   /* index of the instruction with the peak */
-    uint64_t by_tag[TAG_COUNT]; /* bytes of the tensor arena at the peak */
+    struct transfer *transfer;
+    int transfer_count;
+    uint64_t scratch_file_bytes; /* that the transfers need */
+    uint64_t max_live;           /* largest live total of the instances: lower bound of any packing */
+    uint64_t top;                /* bytes that the packing needs, counted from persistent_bytes */
+    uint64_t worker_bytes;       /* slice buffers and scratch of one worker */
+    int peak;                    /* index of the instruction with the peak */
+    uint64_t by_tag[TAG_COUNT];  /* bytes of the tensor arena at the peak */
 };
 
 enum { PHASE_TRAIN, PHASE_EVALUATE, PHASE_SAVE, PHASE_RESUME, PHASE_COUNT };
@@ -99,11 +124,22 @@ struct program {
     uint64_t *persistent_offset;
     int persistent_count;
     uint64_t persistent_bytes;
+    /* Of the phase that has the most: */
+    uint64_t scratch_file_bytes;
+    int transfer_count;
+    const char *scratch_folder; /* of program_input */
 };
 
 /* The size of the last batch of an epoch is unknown, so the rest that does not fill a slice (of a sum: a leaf) runs
    sample by sample. */
 #define LAST_BATCH_ANY (-1)
+
+/* A value that leaves. waits: the step waits for the disk, so that the bytes are free for as long as nobody needs them;
+   otherwise the value goes and comes while others compute, for which it needs time. */
+struct spilled {
+    int tensor;
+    bool waits;
+};
 
 struct program_input {
     struct budget *budget;
@@ -113,7 +149,10 @@ struct program_input {
     int64_t last_batch_train,
         last_batch_evaluate; /* samples in the last batch of an epoch; 0: all full; LAST_BATCH_ANY */
     uint64_t save_buffer_bytes;
-    bool size_only; /* the plan is only measured, never run: plan_verify is skipped */
+    const struct spilled *spilled; /* values of the training graph that leave the arena between two uses */
+    int spilled_count;
+    const char *scratch_folder; /* where they lie meanwhile; NULL if there are none */
+    bool size_only;             /* the plan is only measured, never run: plan_verify is skipped */
 };
 
 /* Makes the plan (chains, kernels, lifetimes, offsets) and verifies it. */

@@ -19,7 +19,26 @@ struct life {
     int first, end;  /* positions */
     bool result;     /* lives to the end of the phase */
     int instance;    /* in the tensor arena; or NOWHERE */
+    int move;        /* index of builder->move; NOWHERE: it stays in the arena */
     uint64_t offset; /* in the worker's buffers, when not in the tensor arena */
+};
+
+/* When a group leaves the arena and comes back. Steps are chains at first (before that chain), then instructions. */
+enum { MOVE_OUT, MOVE_OUT_DONE, MOVE_IN, MOVE_IN_DONE, MOVE_STEPS };
+struct move {
+    int root;   /* tensor id of the group's root */
+    int tensor; /* id of the member whose value it is */
+    bool waits;
+    int step[MOVE_STEPS];
+    int returned; /* instance that it comes back into */
+};
+
+struct phase_input {
+    const char *name;
+    struct graph *graph;
+    int64_t last_batch;
+    const struct spilled *spilled; /* as in struct program_input */
+    int spilled_count;
 };
 
 struct builder {
@@ -28,7 +47,9 @@ struct builder {
     struct graph *graph;
     struct chains chains;
     struct arena work; /* thrown away when the phase is made */
-    int64_t last_batch;
+    const struct phase_input *input;
+    struct move *move;
+    int move_count;
     struct cut *cut;     /* by node id */
     int *position;       /* by node id: in chains.order */
     int *instruction_of; /* by node id */
@@ -40,6 +61,14 @@ struct builder {
 
 /* lifetime.c: life of every value, groups in place. Needs chains, cut, position. */
 void lifetime_find(struct builder *builder);
+/* transfers.c: what leaves the arena, and when. Then instruction_of counts transfers, too, and instructions that move bytes
+   are there. Needs lives. */
+plim_status transfers_schedule(struct builder *builder, plim_error *error);
+/* Offsets, once instances have theirs. */
+plim_status transfers_place(struct builder *builder, plim_error *error);
+/* Bytes of an instance that a transfer reads or writes, and where in it the value lies. */
+uint64_t transfer_instance_bytes(uint64_t bytes);
+uint64_t transfer_offset(uint64_t instance_offset);
 /* instances.c: values, partial sums and packs into phase->instance; offsets. */
 plim_status instances_make(struct builder *builder, plim_error *error);
 /* buffers.c: offsets of local values and scratch in a worker's buffers. */
@@ -49,8 +78,7 @@ plim_status tasks_prepare(struct builder *builder, plim_error *error);
 plim_status tasks_place(struct builder *builder, plim_error *error);
 
 /* phase.c */
-plim_status phase_make(struct program *program, int phase, const char *name, struct graph *graph, int64_t last_batch,
-                       plim_error *error);
+plim_status phase_make(struct program *program, int phase, const struct phase_input *input, plim_error *error);
 plim_status phase_make_buffer(struct program *program, int phase, const char *name, uint64_t bytes, plim_error *error);
 /* live_bytes and tags at the peak; when all phases are made. */
 void phase_measure(struct program *program, struct phase *phase);

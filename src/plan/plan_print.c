@@ -41,6 +41,11 @@ static void print_task(struct text *out, const struct task *task)
 static void print_instruction(struct text *out, const struct instruction *instruction, int index)
 {
     const struct chain *chain = &instruction->chain;
+    if (instruction->kind != INSTRUCTION_COMPUTE) {
+        text_add(out, "  %d %s: transfer %d, %llu bytes live\n", index, instruction->name, instruction->transfer,
+                 (unsigned long long)instruction->live_bytes);
+        return;
+    }
     text_add(out, "  %d %s: %lld %s, %d units, %lld slices of %lld, %llu bytes live\n", index, instruction->name,
              (long long)chain->extent, chain->by_sample ? "samples" : "rows", chain->units, (long long)chain->slices,
              (long long)chain_slice(chain), (unsigned long long)instruction->live_bytes);

@@ -9,12 +9,15 @@
        units run in any order. A sum has one partial per part, each part belongs to one unit, and a fold adds the
       partials.
     4. Every read finds its tensor at the offset that it reads. Updates keep program order.
-    5. Every node runs once, every result exists at the end, and the memory totals add up. */
+    5. Every node runs once, every result exists at the end, and the memory totals add up.
+    6. What a transfer writes or reads belongs to one instance until it was waited for, and nobody else writes there.
+       The value that comes back is the one that went out, and nobody reads it before the wait. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/files/transfer_file.h"
 #include "base/memory/work.h"
 #include "base/numbers/minmax.h"
 #include "base/sets/names.h"
@@ -35,6 +38,14 @@ struct access {
     const struct node *node;
 };
 
+/* Where the value of a transfer is. */
+enum whereabouts { IN_ARENA, GOING_OUT, ON_DISK, COMING_IN, IS_BACK };
+struct moving {
+    enum whereabouts where;
+    int owner;   /* instance whose bytes are written or read */
+    int version; /* of the tensor that went out */
+};
+
 struct replay {
     const struct program *program;
     const struct phase *phase;
@@ -48,6 +59,7 @@ struct replay {
     struct access *access;    /* accesses of the current instruction */
     int access_count;
     const struct fold **fold; /* folds of the current instruction, sorted by the offset of their partial sums */
+    struct moving *moving;    /* by transfer */
     struct offset_set alive;  /* instances that are alive at the current instruction */
     uint64_t alive_bytes;
     /* Lists of instances by the instruction at which they begin and end. Entries are indices + 1; 0: the list's end. */
@@ -523,14 +535,12 @@ static void leave_instruction(struct replay *r)
     }
 }
 
-static plim_status replay_instruction(struct replay *r, int at)
+static plim_status replay_tasks(struct replay *r)
 {
-    const struct instruction *instruction = r->instruction = &r->phase->instruction[at];
-    uint64_t live = r->program->persistent_bytes + r->program->worker_bytes * (uint64_t)r->program->threads;
+    const struct instruction *instruction = r->instruction;
     r->access_count = 0;
     r->steps += (uint64_t)instruction->task_count + (uint64_t)instruction->fold_count;
     order_folds(r);
-    TRY(enter_instruction(r, at));
     TRY(check_chain(r, &instruction->chain));
     for (int t = 0; t < instruction->task_count; t++)
         TRY(replay_task(r, &instruction->task[t]));
@@ -538,6 +548,111 @@ static plim_status replay_instruction(struct replay *r, int at)
     leave_instruction(r);
     for (int t = 0; t < instruction->task_count; t++)
         TRY(finish_task(r, &instruction->task[t]));
+    return PLIM_OK;
+}
+
+/* ---- transfers --------------------------------------------------------- */
+
+static plim_status wrong_transfer(const struct replay *r, const struct transfer *transfer, const char *what)
+{
+    return WRONG(r, "%s: the transfer at instruction %d %s", transfer->tensor->name, r->at, what);
+}
+
+static bool is_copy_at(const struct replay *r, const struct transfer *transfer, uint64_t offset)
+{
+    const struct copy *copy = &r->copy[transfer->tensor->id];
+    return copy->space == SPACE_TENSOR_ARENA && copy->offset == offset && !copy->rows_only;
+}
+
+/* Regions of the scratch file are in the order of the transfers. */
+static plim_status check_transfers(const struct replay *r)
+{
+    const struct phase *phase = r->phase;
+    uint64_t end = 0;
+    for (int k = 0; k < phase->transfer_count; k++) {
+        const struct transfer *transfer = &phase->transfer[k];
+        uint64_t odd = (transfer->from | transfer->to | transfer->bytes | transfer->file_offset) % TRANSFER_ALIGNMENT;
+        if (odd || transfer->bytes < tensor_bytes(transfer->tensor) || transfer->file_offset < end)
+            return WRONG(r, "%s shares bytes of the scratch file, or is not aligned", transfer->tensor->name);
+        end = transfer->file_offset + transfer->bytes;
+    }
+    if (end > phase->scratch_file_bytes || phase->scratch_file_bytes > r->program->scratch_file_bytes ||
+        phase->transfer_count > r->program->transfer_count)
+        return WRONG(r, "transfers pass the end of the scratch file");
+    return PLIM_OK;
+}
+
+/* The bytes get the one owner that they have until the wait. */
+static plim_status begin_transfer(struct replay *r, const struct transfer *transfer, struct moving *moving,
+                                  uint64_t offset)
+{
+    const struct interval *met = offset_set_overlap(&r->alive, offset, transfer->bytes);
+    if (!inside_alive(r, offset, transfer->bytes))
+        return wrong_transfer(r, transfer, "reaches bytes that nobody owns");
+    moving->owner = met->owner;
+    return PLIM_OK;
+}
+
+static plim_status replay_out(struct replay *r, const struct transfer *transfer, struct moving *moving)
+{
+    if (moving->where != IN_ARENA || !is_copy_at(r, transfer, transfer->from))
+        return wrong_transfer(r, transfer, "does not find its value");
+    moving->where = GOING_OUT;
+    moving->version = r->version[transfer->tensor->id];
+    return begin_transfer(r, transfer, moving, transfer->from);
+}
+
+static plim_status replay_in(struct replay *r, const struct transfer *transfer, struct moving *moving)
+{
+    if (moving->where != ON_DISK)
+        return wrong_transfer(r, transfer, "reads what is not on the disk");
+    forget_copies(r, SPACE_TENSOR_ARENA, transfer->to, transfer->bytes);
+    moving->where = COMING_IN;
+    return begin_transfer(r, transfer, moving, transfer->to);
+}
+
+static plim_status replay_wait(struct replay *r, const struct transfer *transfer, struct moving *moving)
+{
+    bool out = moving->where == GOING_OUT;
+    if (!out && moving->where != COMING_IN)
+        return wrong_transfer(r, transfer, "was not begun");
+    if (r->phase->instance[moving->owner].last < r->at)
+        return wrong_transfer(r, transfer, "ends behind the instance that owns the bytes");
+    if (r->version[transfer->tensor->id] != moving->version || (out && !is_copy_at(r, transfer, transfer->from)) ||
+        (!out && offset_set_overlap(&r->held, transfer->to, transfer->bytes)))
+        return wrong_transfer(r, transfer, "does not have its bytes for itself");
+    moving->where = out ? ON_DISK : IS_BACK;
+    if (out)
+        forget_copies(r, SPACE_TENSOR_ARENA, transfer->from, transfer->bytes);
+    else
+        record_copy(r, transfer->tensor,
+                    (struct copy){SPACE_TENSOR_ARENA, transfer->to, tensor_bytes(transfer->tensor), false});
+    return PLIM_OK;
+}
+
+static plim_status replay_transfer(struct replay *r)
+{
+    int k = r->instruction->transfer;
+    if (k < 0 || k >= r->phase->transfer_count || r->instruction->task_count || r->instruction->fold_count)
+        return WRONG(r, "instruction %d moves nothing that is known", r->at);
+    r->steps++;
+    const struct transfer *transfer = &r->phase->transfer[k];
+    switch (r->instruction->kind) {
+    case INSTRUCTION_OUT:
+        return replay_out(r, transfer, &r->moving[k]);
+    case INSTRUCTION_IN:
+        return replay_in(r, transfer, &r->moving[k]);
+    default:
+        return replay_wait(r, transfer, &r->moving[k]);
+    }
+}
+
+static plim_status replay_instruction(struct replay *r, int at)
+{
+    const struct instruction *instruction = r->instruction = &r->phase->instruction[at];
+    uint64_t live = r->program->persistent_bytes + r->program->worker_bytes * (uint64_t)r->program->threads;
+    TRY(enter_instruction(r, at));
+    TRY(instruction->kind == INSTRUCTION_COMPUTE ? replay_tasks(r) : replay_transfer(r));
     live += r->alive_bytes;
     if (instruction->live_bytes != live || live > r->program->tensor_arena_bytes)
         return WRONG(r, "instruction %d holds %llu bytes, the plan says %llu", at, (unsigned long long)live,
@@ -551,6 +666,9 @@ static plim_status check_end(const struct replay *r)
     for (int n = 0; n < graph->node_count; n++)
         if (!r->ran[n])
             return wrong_at(r, graph->node[n], " never runs");
+    for (int k = 0; k < r->phase->transfer_count; k++)
+        if (r->moving[k].where != IS_BACK)
+            return WRONG(r, "%s does not come back", r->phase->transfer[k].tensor->name);
     for (int t = 0; t < graph->tensor_count; t++) {
         const struct place *place = &r->phase->place[t];
         if (graph->tensor[t]->kind == KIND_RESULT &&
@@ -573,7 +691,7 @@ static size_t longest_instruction(const struct phase *phase, size_t *folds)
     return (size_t)most;
 }
 
-/* Collects the offsets in `space` at which a copy will be recorded: task outputs and results of folds. Returns their
+/* Collects the offsets in `space` at which a copy will be recorded: task outputs, results of folds, what comes back. Returns their
    number; out NULL: they are only counted. */
 static int find_offsets(uint64_t *out, const struct phase *phase, enum space space)
 {
@@ -591,6 +709,9 @@ static int find_offsets(uint64_t *out, const struct phase *phase, enum space spa
             if (out)
                 out[count] = instruction->fold[f].to;
     }
+    for (int k = 0; k < phase->transfer_count && space == SPACE_TENSOR_ARENA; k++, count++)
+        if (out)
+            out[count] = phase->transfer[k].to;
     return count;
 }
 
@@ -628,8 +749,9 @@ static bool take_tables(struct replay *r)
     r->ends = arena_array(&r->work, instructions, sizeof(*r->ends));
     r->next_begin = arena_array(&r->work, instances, sizeof(*r->next_begin));
     r->next_end = arena_array(&r->work, instances, sizeof(*r->next_end));
-    return r->copy && r->version && r->expected && r->ran && r->access && r->fold && r->begins && r->ends &&
-           r->next_begin && r->next_end && take_alive(r) && take_offsets(r, &r->held, SPACE_TENSOR_ARENA) &&
+    r->moving = arena_array(&r->work, (size_t)r->phase->transfer_count, sizeof(*r->moving));
+    return r->moving && r->copy && r->version && r->expected && r->ran && r->access && r->fold && r->begins &&
+           r->ends && r->next_begin && r->next_end && take_alive(r) && take_offsets(r, &r->held, SPACE_TENSOR_ARENA) &&
            take_offsets(r, &r->slices, SPACE_WORKER);
 }
 
@@ -648,6 +770,7 @@ static plim_status replay_graph(struct replay *r)
 {
     if (!take_tables(r))
         return program_refused(r->program, r->error);
+    TRY(check_transfers(r));
     list_instances(r);
     expect_versions(r);
     TRY(start_copies(r));

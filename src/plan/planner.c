@@ -5,6 +5,7 @@
    steps matters. */
 #include "plan/planner.h"
 
+#include "base/files/transfer_file.h"
 #include "base/memory/budget_stop.h"
 #include "base/memory/limits.h"
 #include "base/numbers/checked.h"
@@ -13,6 +14,7 @@
 
 #define KIB           ((uint64_t)1024)
 #define ONEDNN_MARGIN (384 * KIB) /* code of oneDNN that the first step touches, after the measurement */
+#define ONEDNN_OTHERS (192 * KIB) /* by how much oneDNN's heap may grow with the kernels of another point */
 
 /* ---- graphs and program ---- */
 
@@ -81,11 +83,14 @@ static void count_figures(struct plan_figures *out, const struct program *progra
         out->kept += phase->instance[i].tag == TAG_ACTIVATIONS;
     for (int n = 0; n < phase->graph->node_count; n++)
         out->recomputed += phase->graph->node[n]->again;
+    out->spilled = phase->transfer_count;
+    out->spilled_bytes = phase->scratch_file_bytes;
 }
 
 plim_status plan_program(struct plan *plan, plim_error *error)
 {
     const struct workload *workload = &plan->workload;
+    const struct frontier_point *point = &plan->frontier.point[plan->point]; /* of zeros before plan_explore */
     const struct program_input input = {
         .budget = plan->budget,
         .backend = plan->backend,
@@ -95,6 +100,9 @@ plim_status plan_program(struct plan *plan, plim_error *error)
         .last_batch_train = workload->last_batch_train,
         .last_batch_evaluate = workload->last_batch_evaluate,
         .save_buffer_bytes = workload->save_buffer_bytes,
+        .spilled = point->spilled,
+        .spilled_count = point->spilled_count,
+        .scratch_folder = workload->scratch_folder,
     };
     TRY(program_make(&plan->program, &input, error));
     count_figures(&plan->figures, plan->program);
@@ -102,10 +110,16 @@ plim_status plan_program(struct plan *plan, plim_error *error)
     return PLIM_OK;
 }
 
+/* For transfers to and from the disk. */
+static uint64_t transfers_cost(const struct program *program)
+{
+    return program->transfer_count ? transfer_file_cost(program->scratch_folder, program->transfer_count) : 0;
+}
+
 uint64_t program_cost(const struct program *program)
 {
     return program->tensor_arena_bytes + process_tables(program->tensor_arena_bytes, program->threads) +
-           team_cost(program->threads);
+           team_cost(program->threads) + transfers_cost(program);
 }
 
 /* ---- the frontier ---- */
@@ -165,11 +179,11 @@ static void keep_last(struct frontier *frontier)
 
 plim_status plan_explore(struct plan *plan, plim_error *error)
 {
-    const struct recompute_rule *rule = &plan->workload.recompute;
+    const struct technique_rules *rules = &plan->workload.rules;
     struct frontier *frontier = &plan->frontier;
     arena_init(&plan->frontier_tables, plan->budget, TAG_PLANNER);
-    TRY(frontier_find(frontier, plan->program, rule, &plan->frontier_tables, error));
-    if (frontier->count == 1 && !frontier->point[0].dropped_count) {
+    TRY(frontier_find(frontier, plan->program, rules, &plan->frontier_tables, error));
+    if (frontier->count == 1 && !frontier_point_changes(&frontier->point[0])) {
         frontier->point[0].cost = plan->cost;
         return PLIM_OK;
     }
@@ -177,7 +191,7 @@ plim_status plan_explore(struct plan *plan, plim_error *error)
         frontier->point[0].cost = plan->cost;
         TRY(find_floor(plan, error));
     }
-    if (rule->kind == RECOMPUTE_ALWAYS)
+    if (rules->recompute.kind == RECOMPUTE_ALWAYS)
         keep_last(frontier);
     return take_point(plan, 0, error);
 }
@@ -239,6 +253,7 @@ static void predict(struct prediction *out, const struct plan *plan, const struc
         taken = add_most(taken, costs->by_tag[tag]);
     }
     outside[TAG_STACKS] += program ? team_cost(program->threads) : 0;
+    outside[TAG_FORMATS] += program ? transfers_cost(program) : 0; /* files are under this tag */
     outside[TAG_PROCESS] = process->process_bytes;
     outside[TAG_KERNEL] =
         add_most(process->kernel_bytes, program ? process_tables(program->tensor_arena_bytes, program->threads)
@@ -280,11 +295,12 @@ static plim_status find_obstacle(struct plan *plan, plim_error *error)
 static void find_budgets(struct plan *plan)
 {
     struct frontier *frontier = &plan->frontier;
-    uint64_t least = 0;
+    uint64_t least = 0, others = plan->program && program_kernels(plan->program, "onednn") ? ONEDNN_OTHERS : 0;
     plan->smallest_bytes = round_up(add_most(plan->least_peak, plan->process.slack_bytes), 4 * KIB);
     for (int k = frontier->count - 1; k >= 0; k--) {
         uint64_t peak = max_u64(plan->least_peak - plan->cost + point_cost(plan, k), plan->process.planning_peak);
-        uint64_t bytes = round_up(add_most(peak, plan->process.slack_bytes), 4 * KIB);
+        uint64_t slack = plan->process.slack_bytes + (k == plan->point ? 0 : others);
+        uint64_t bytes = round_up(add_most(peak, slack), 4 * KIB);
         frontier->point[k].budget_bytes = max_u64(bytes, least);
         least = frontier->point[k].budget_bytes + 4 * KIB;
     }

@@ -5,7 +5,7 @@
 
      plan_graphs    builds the graphs at the job's own batch size
      plan_program   makes the program of them; whatever else the run loads is loaded now
-     plan_explore   finds which values could be dropped, and what the smallest program of all takes
+     plan_explore   finds which values could be dropped or spilled, and what the smallest program of all takes
      plan_measure   measures the process, as it is once everything is loaded
      plan_predict   predicts the peak, for one choice of how the data is read
      plan_decide    finds the smallest budget, and whether the run fits into the stated one
@@ -40,7 +40,8 @@ struct workload {
     int64_t last_batch_train, last_batch_evaluate; /* see struct program_input */
     int64_t samples;                               /* in an epoch, which limits the batch; -1: unknown */
     uint64_t sample_bytes;                         /* of one sample in a batch */
-    struct recompute_rule recompute;
+    struct technique_rules rules;
+    const char *scratch_folder; /* where values that are spilled lie */
 };
 
 /* Memory of the process that the allocator does not see, measured by process_measure. */
@@ -54,6 +55,8 @@ struct process_memory {
 /* What is printed of a program. */
 struct plan_figures {
     int64_t kept, encoded, recomputed; /* values kept for the backward pass, kept in fewer bits, computed again */
+    int64_t spilled;                   /* values that lie on the disk for a while */
+    uint64_t spilled_bytes;            /* of them; a step writes and reads so many */
     uint64_t tensor_arena_bytes;
     uint64_t live_bytes, packed_bytes; /* training step: lower bound of any packing, and what the packing needs */
     int threads;
@@ -113,7 +116,7 @@ plim_status plan_largest_batch(int64_t *out, struct plan *plan, plim_error *erro
 /* process_memory.c: later_bytes: what the process may still touch after the measurement. */
 plim_status process_measure(struct process_memory *out, struct budget *budget, const struct backend *backend,
                             uint64_t later_bytes, plim_error *error);
-/* What depends on the program: the tensor arena, its page tables, the team. */
+/* What depends on the program: the tensor arena, its page tables, the team, transfers. */
 uint64_t program_cost(const struct program *program);
 /* Page tables for `bytes` more of mapped memory, and the system's memory for `threads` more threads. */
 uint64_t process_tables(uint64_t bytes, int threads);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/numbers/checked.h"
+#include "base/numbers/minmax.h"
 #include "plan/plan_builder.h"
 
 /* A worker's buffers begin on a page of their own: no line is shared. */
@@ -78,9 +79,12 @@ static plim_status place_regions(struct program *program, plim_error *error)
     uint64_t top = 0, workers;
     limit_threads(program);
     for (int p = 0; p < PHASE_COUNT; p++) {
-        top = program->phase[p].top > top ? program->phase[p].top : top;
-        if (program->phase[p].worker_bytes > program->worker_bytes)
-            program->worker_bytes = program->phase[p].worker_bytes;
+        const struct phase *phase = &program->phase[p];
+        top = max_u64(top, phase->top);
+        program->scratch_file_bytes = max_u64(program->scratch_file_bytes, phase->scratch_file_bytes);
+        program->transfer_count =
+            phase->transfer_count > program->transfer_count ? phase->transfer_count : program->transfer_count;
+        program->worker_bytes = max_u64(program->worker_bytes, phase->worker_bytes);
     }
     program->worker_bytes = round_up(program->worker_bytes, PAGE_BYTES);
     if (!add_u64(&program->workers_offset, program->persistent_bytes, top))
@@ -103,9 +107,13 @@ static plim_status build(struct program *program, const struct program_input *in
     TRY(graph_check(owner, error));
     TRY(persistent_place(program, owner, owner == input->evaluate ? NULL : input->evaluate, error));
     if (input->train)
-        TRY(phase_make(program, PHASE_TRAIN, "train", input->train, input->last_batch_train, error));
+        TRY(phase_make(
+            program, PHASE_TRAIN,
+            &(struct phase_input){"train", input->train, input->last_batch_train, input->spilled, input->spilled_count},
+            error));
     if (input->evaluate)
-        TRY(phase_make(program, PHASE_EVALUATE, "evaluate", input->evaluate, input->last_batch_evaluate, error));
+        TRY(phase_make(program, PHASE_EVALUATE,
+                       &(struct phase_input){"evaluate", input->evaluate, input->last_batch_evaluate, NULL, 0}, error));
     if (input->save_buffer_bytes) {
         TRY(phase_make_buffer(program, PHASE_SAVE, "save", input->save_buffer_bytes, error));
         TRY(phase_make_buffer(program, PHASE_RESUME, "resume", input->save_buffer_bytes, error));
@@ -126,7 +134,8 @@ plim_status program_make(struct program **out, const struct program_input *input
     struct program *program = budget_take(input->budget, TAG_PLANNER, sizeof(*program));
     if (!program)
         return budget_refused(input->budget, TAG_PLANNER, sizeof(*program), error);
-    *program = (struct program){.backend = input->backend, .threads = input->threads};
+    *program =
+        (struct program){.backend = input->backend, .threads = input->threads, .scratch_folder = input->scratch_folder};
     arena_init(&program->arena, input->budget, TAG_PLANNER);
     plim_status status = build(program, input, error);
     if (status != PLIM_OK) {

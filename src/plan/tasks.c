@@ -46,10 +46,10 @@ static struct lengths lengths_of(const struct builder *builder, const struct cha
         if (grains % pieces)
             add_length(&lengths, (grains / pieces + 1) * chain->grain);
     }
-    if (chain->by_sample && builder->last_batch == LAST_BATCH_ANY)
+    if (chain->by_sample && builder->input->last_batch == LAST_BATCH_ANY)
         add_length(&lengths, 1);
     else if (chain->by_sample)
-        add_length(&lengths, last_rows(chain, pieces, builder->last_batch));
+        add_length(&lengths, last_rows(chain, pieces, builder->input->last_batch));
     return lengths;
 }
 
@@ -107,7 +107,7 @@ static plim_status prepare_instruction(struct builder *builder, struct instructi
                                        const struct chain *chain, plim_error *error)
 {
     instruction->chain = *chain;
-    instruction->single_tail = chain->by_sample && builder->last_batch == LAST_BATCH_ANY;
+    instruction->single_tail = chain->by_sample && builder->input->last_batch == LAST_BATCH_ANY;
     instruction->task = arena_array(&builder->program->arena, (size_t)chain->count, sizeof(*instruction->task));
     if (!instruction->task)
         return program_refused(builder->program, error);
@@ -122,21 +122,18 @@ static plim_status prepare_instruction(struct builder *builder, struct instructi
 
 plim_status tasks_prepare(struct builder *builder, plim_error *error)
 {
-    struct phase *phase = builder->phase;
-    phase->instruction =
-        arena_array(&builder->program->arena, (size_t)builder->chains.chain_count, sizeof(*phase->instruction));
-    if (!phase->instruction)
-        return program_refused(builder->program, error);
     for (int c = 0; c < builder->chains.chain_count; c++) {
-        TRY(prepare_instruction(builder, &phase->instruction[c], &builder->chains.chain[c], error));
-        phase->instruction_count++;
+        const struct chain *chain = &builder->chains.chain[c];
+        int at = builder->instruction_of[builder->chains.order[chain->first]->id];
+        TRY(prepare_instruction(builder, &builder->phase->instruction[at], chain, error));
     }
     return PLIM_OK;
 }
 
 /* ---- places ------------------------------------------------------------ */
 
-static struct place place_of(const struct builder *builder, const struct tensor *tensor)
+/* Where instruction `at` finds the tensor. */
+static struct place place_of(const struct builder *builder, const struct tensor *tensor, int at)
 {
     if (tensor->kind == KIND_INPUT)
         return (struct place){.space = SPACE_BATCH, .offset = (uint64_t)tensor->column};
@@ -144,16 +141,22 @@ static struct place place_of(const struct builder *builder, const struct tensor 
         return (struct place){.space = SPACE_TENSOR_ARENA,
                               .offset = builder->program->persistent_offset[builder->persistent[tensor->id]]};
     const struct life *life = &builder->life[builder->life[tensor->id].root];
+    if (life->move != NOWHERE) {
+        const struct move *move = &builder->move[life->move];
+        int instance = at < move->step[MOVE_IN_DONE] ? life->instance : move->returned;
+        return (struct place){.space = SPACE_TENSOR_ARENA,
+                              .offset = transfer_offset(builder->phase->instance[instance].offset)};
+    }
     if (life->instance != NOWHERE)
         return (struct place){.space = SPACE_TENSOR_ARENA, .offset = builder->phase->instance[life->instance].offset};
     return (struct place){.space = SPACE_WORKER, .offset = life->offset};
 }
 
-static struct place place_operand(const struct builder *builder, const struct tensor *tensor, enum part part)
+static struct place place_operand(const struct builder *builder, const struct tensor *tensor, enum part part, int at)
 {
     struct place place = {.space = SPACE_NONE};
     if (tensor)
-        place = place_of(builder, tensor);
+        place = place_of(builder, tensor, at);
     if (part == PART_CUT && place.space != SPACE_NONE)
         place.row_bytes = tensor_row_bytes(tensor);
     return place;
@@ -182,10 +185,11 @@ static void place_task(const struct builder *builder, struct instruction *instru
 {
     const struct node *node = task->node;
     const struct cut *cut = &builder->cut[node->id];
+    int at = builder->instruction_of[node->id];
     for (int i = 0; i < node->input_count; i++)
-        task->input[i] = place_operand(builder, node->input[i], cut->input[i]);
+        task->input[i] = place_operand(builder, node->input[i], cut->input[i], at);
     for (int k = 0; k < node->output_count; k++) {
-        task->output[k] = place_operand(builder, node->output[k], cut->output[k]);
+        task->output[k] = place_operand(builder, node->output[k], cut->output[k], at);
         place_sum(builder, instruction, task, k);
     }
     if (builder->pack[node->id] != NOWHERE)
@@ -212,7 +216,7 @@ static plim_status place_tensors(struct builder *builder, plim_error *error)
     for (int t = 0; t < graph->tensor_count; t++) {
         const struct tensor *tensor = graph->tensor[t];
         bool unused = is_value(tensor) && !tensor->producer;
-        struct place place = unused ? (struct place){.space = SPACE_NONE} : place_of(builder, tensor);
+        struct place place = unused ? (struct place){.space = SPACE_NONE} : place_of(builder, tensor, 0);
         phase->place[t] = place.space == SPACE_WORKER ? (struct place){.space = SPACE_NONE} : place;
     }
     return PLIM_OK;

@@ -41,8 +41,7 @@ plim_status evaluate(struct evaluation *sums, struct trainer *trainer, plim_erro
         if (trainer_stop_asked(trainer))
             return fail(error, PLIM_INTERRUPTED, "stopped in the middle of validation");
         TRY(trainer_check_batch(trainer, batch, error));
-        machine_run(&trainer->machine, PHASE_EVALUATE, batch);
-        TRY(backend_check(trainer->machine.program->backend, error));
+        TRY(machine_run(&trainer->machine, PHASE_EVALUATE, batch, error));
         sums->samples += batch->count;
         sums->loss += (double)*loss * (double)batch->count;
         for (int m = 0; m < tensors->metric_count; m++)

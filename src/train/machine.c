@@ -3,11 +3,15 @@
    An instruction is: packs, then its units (each a run of slices, each slice all
    tasks in order), then folds. A task with sums runs leaf by leaf. Which worker runs a unit changes nothing: units write
    different rows or partial sums of their own, and folds add those from first to last.
+   Bytes that wait on the disk are moved between instructions (base/files/transfer_file.h).
    Nothing is looked up or allocated in a run: a place plus a base is an address. */
 #include <string.h>
 
+#include "base/files/transfer_file.h"
 #include "base/numbers/floats.h"
 #include "base/numbers/minmax.h"
+#include "base/text/text.h"
+#include "formats/files/scratch_file.h"
 #include "train/trainer.h"
 
 /* Below these sizes waking the team costs more than it brings. */
@@ -302,38 +306,73 @@ static void poison_dead(const struct machine *machine, const struct phase *phase
             memset(machine->tensor_arena + phase->instance[k].offset, POISON, phase->instance[k].bytes);
 }
 
-void machine_run_instructions(struct machine *machine, const struct phase *phase, const struct batch *batch)
+static void compute(struct machine *machine, const struct instruction *instruction, const struct batch *batch)
+{
+    struct execution execution = {.machine = machine, .instruction = instruction, .batch = batch};
+    const struct chain *chain = &instruction->chain;
+    execution.rows = chain->by_sample ? batch->count : chain->extent;
+    int units = with_rows(&execution, chain->units);
+    run_packs(&execution);
+    if (chain->slices == 1 && execution.rows > 0)
+        run_single(&execution);
+    else if (units == 1)
+        run_unit(&execution, 0, 0);
+    else
+        team_run(machine->team, units, run_unit, &execution);
+    run_folds(&execution);
+}
+
+static plim_status move_bytes(struct machine *machine, const struct phase *phase, const struct instruction *instruction,
+                              plim_error *error)
+{
+    int id = instruction->transfer;
+    const struct transfer *transfer = &phase->transfer[id];
+    uint8_t *arena = machine->tensor_arena;
+    if (instruction->kind == INSTRUCTION_OUT)
+        return transfer_out(machine->scratch, id, transfer->file_offset, arena + transfer->from, transfer->bytes,
+                            error);
+    if (instruction->kind == INSTRUCTION_IN)
+        return transfer_in(machine->scratch, id, transfer->file_offset, arena + transfer->to, transfer->bytes, error);
+    return transfer_wait(machine->scratch, id, error);
+}
+
+/* After a failure: what is still under way would write into the next step. */
+static plim_status settle(struct machine *machine, const struct phase *phase, plim_status status)
+{
+    for (int k = 0; k < phase->transfer_count; k++)
+        (void)transfer_wait(machine->scratch, k, NULL);
+    return status;
+}
+
+plim_status machine_run_instructions(struct machine *machine, const struct phase *phase, const struct batch *batch,
+                                     plim_error *error)
 {
     for (int i = 0; i < phase->instruction_count; i++) {
-        struct execution execution = {.machine = machine, .instruction = &phase->instruction[i], .batch = batch};
-        const struct chain *chain = &execution.instruction->chain;
-        execution.rows = chain->by_sample ? batch->count : chain->extent;
-        int units = with_rows(&execution, chain->units);
-        run_packs(&execution);
-        if (chain->slices == 1 && execution.rows > 0)
-            run_single(&execution);
-        else if (units == 1)
-            run_unit(&execution, 0, 0);
+        const struct instruction *instruction = &phase->instruction[i];
+        plim_status status = PLIM_OK;
+        if (instruction->kind == INSTRUCTION_COMPUTE)
+            compute(machine, instruction, batch);
         else
-            team_run(machine->team, units, run_unit, &execution);
-        run_folds(&execution);
+            status = move_bytes(machine, phase, instruction, error);
+        if (status != PLIM_OK)
+            return settle(machine, phase, status);
         if (machine->poison)
             poison_dead(machine, phase, i);
     }
+    return PLIM_OK;
 }
 
-void machine_run(struct machine *machine, int phase_index, const struct batch *batch)
+plim_status machine_run(struct machine *machine, int phase_index, const struct batch *batch, plim_error *error)
 {
     const struct phase *phase = &machine->program->phase[phase_index];
     struct backend *backend = machine->program->backend;
     unsigned mode = floats_enter(); /* the caller's thread is the host's: its mode comes back below */
     if (machine->poison)
         poison_all(machine);
-    if (backend->type->run_phase)
-        backend->type->run_phase(backend, machine, phase, batch);
-    else
-        machine_run_instructions(machine, phase, batch);
+    plim_status status = backend->type->run_phase ? backend->type->run_phase(backend, machine, phase, batch, error)
+                                                  : machine_run_instructions(machine, phase, batch, error);
     floats_restore(mode);
+    return status == PLIM_OK ? backend_check(backend, error) : status;
 }
 
 /* ---- opening and closing ----------------------------------------------- */
@@ -367,7 +406,25 @@ static void unbook(struct machine *machine)
     }
 }
 
-plim_status machine_open(struct machine *machine, struct program *program, struct budget *budget, plim_error *error)
+static plim_status open_scratch(struct machine *machine, struct scratch_disk *disk, plim_error *error)
+{
+    const struct program *program = machine->program;
+    uint64_t bytes = program->scratch_file_bytes;
+    if (!program->transfer_count)
+        return PLIM_OK;
+    if (!scratch_disk_take(disk, bytes)) {
+        char size[16], left[16];
+        text_size(size, bytes);
+        text_size(left, scratch_disk_left(disk));
+        return hint(error, fail(error, PLIM_OVER_DISK, "spilling takes %s of disk; %s are left", size, left),
+                    "--disk allows more, or plan: {spill: never}");
+    }
+    machine->disk = disk;
+    return transfer_file_open(&machine->scratch, machine->budget, disk->folder, bytes, program->transfer_count, error);
+}
+
+plim_status machine_open(struct machine *machine, struct program *program, struct budget *budget,
+                         struct scratch_disk *disk, plim_error *error)
 {
     const struct backend_type *backend = program->backend->type;
     struct machine opened = {.program = program, .budget = budget};
@@ -375,6 +432,8 @@ plim_status machine_open(struct machine *machine, struct program *program, struc
     if (!opened.tensor_arena)
         return budget_refused(budget, TAG_ACTIVATIONS, program->tensor_arena_bytes, error);
     plim_status status = book(&opened, error);
+    if (status == PLIM_OK)
+        status = open_scratch(&opened, disk, error);
     if (status == PLIM_OK)
         status = team_make(&opened.team, budget, program->threads, backend->thread_start, error);
     if (status != PLIM_OK) {
@@ -391,6 +450,9 @@ void machine_close(struct machine *machine)
 {
     if (!machine->tensor_arena)
         return;
+    transfer_file_close(machine->scratch);
+    if (machine->disk)
+        scratch_disk_give(machine->disk, machine->program->scratch_file_bytes);
     team_free(machine->team);
     unbook(machine);
     budget_give(machine->budget, TAG_ACTIVATIONS, machine->tensor_arena, machine->program->tensor_arena_bytes);

@@ -204,8 +204,7 @@ static plim_status step(struct run *run, const struct batch *batch, plim_error *
     struct trainer *trainer = run->trainer;
     struct position *position = &trainer->position;
     TRY(trainer_check_batch(trainer, batch, error));
-    machine_run(&trainer->machine, PHASE_TRAIN, batch);
-    TRY(backend_check(trainer->machine.program->backend, error));
+    TRY(machine_run(&trainer->machine, PHASE_TRAIN, batch, error));
     position->step++;
     position->total_steps++;
     position->epoch_samples += batch->count;

@@ -17,19 +17,25 @@ struct machine {
     struct program *program;
     struct budget *budget;
     struct team *team;
-    uint8_t *tensor_arena;      /* program->tensor_arena_bytes, mapped and touched */
+    uint8_t *tensor_arena;         /* program->tensor_arena_bytes, mapped and touched */
+    struct transfer_file *scratch; /* of a program with transfers */
+    struct scratch_disk *disk;     /* whose bytes `scratch` takes; NULL: none */
     uint64_t booked[TAG_COUNT]; /* bytes of the tensor arena that the budget counts under other tags than activations */
     bool poison;                /* debugging: fill dead bytes with NaN, so that a plan that reads them fails visibly */
 };
-/* Allocates and touches the tensor arena (tags from the plan) and starts the team. */
-plim_status machine_open(struct machine *machine, struct program *program, struct budget *budget, plim_error *error);
+/* Allocates and touches the tensor arena (tags from the plan), starts the team, and allocates the scratch file of a program
+   with transfers on the disk; `disk` may be NULL for others. */
+plim_status machine_open(struct machine *machine, struct program *program, struct budget *budget,
+                         struct scratch_disk *disk, plim_error *error);
 void machine_close(struct machine *machine);
 /* Runs every instruction of the phase on this batch. batch->count must be the batch size of the graph, or the size of
-   the last batch that the plan was made for. Allocates nothing. */
-void machine_run(struct machine *machine, int phase, const struct batch *batch);
+   the last batch that the plan was made for. Allocates nothing. After an error weights and states are in between two
+   steps: only what was saved before is good. */
+plim_status machine_run(struct machine *machine, int phase, const struct batch *batch, plim_error *error);
 /* Runs the instructions of a phase in order. machine_run does this if the backend has no run_phase; a run_phase may
    call it too. */
-void machine_run_instructions(struct machine *machine, const struct phase *phase, const struct batch *batch);
+plim_status machine_run_instructions(struct machine *machine, const struct phase *phase, const struct batch *batch,
+                                     plim_error *error);
 /* The address of a weight, a state or a result of a phase. */
 void *machine_data(const struct machine *machine, int phase, const struct tensor *tensor);
 /* The buffer of a phase without graph (save, resume); NULL and 0: there is none. It shares its bytes with the values of

@@ -1,6 +1,6 @@
 """end_to_end_planner.py PLIM [TEST...] - a budget below what a step would like to hold changes time, and nothing else: the same weights,
 a measured peak within the predicted one and within the budget, and a smallest budget that is the truth. BUDGETS (4): how many a model."""
-import json, os, subprocess, sys, tempfile, unittest
+import json, os, shutil, subprocess, sys, tempfile, unittest
 
 PLIM = os.path.abspath(sys.argv.pop(1))
 MIB = 1 << 20
@@ -140,8 +140,8 @@ class Planner(unittest.TestCase):
     def test_what_is_dropped_can_be_stated(self):
         path = self.job("residual")
         free = self.plan(path, "auto")
-        never, always = (self.run_plim("train", path, "--digest", "--set", f"plan.recompute={rule}") for rule in ("never", "always"))
-        some = self.run_plim("train", path, "--digest", "--set", "plan.recompute=[conv2d_1, y0]")
+        never, always = (self.run_plim("train", path, "--digest", "--set", f"plan={{recompute: {rule}, spill: never}}") for rule in ("never", "always"))
+        some = self.run_plim("train", path, "--digest", "--set", "plan={recompute: [conv2d_1, y0], spill: never}")
         self.assertEqual(len({e["end"]["weights_digest"] for e in (never, always, some)}), 1)
         self.assertEqual((never["plan"]["techniques"]["recompute"], never["plan"]["relative_time"], len(never["plan"]["frontier"])), (0, 1, 1))
         self.assertAlmostEqual(never["plan"]["smallest_budget_bytes"], free["frontier"][0]["bytes"], delta=256 * 1024)
@@ -150,8 +150,35 @@ class Planner(unittest.TestCase):
         self.assertGreater(always["plan"]["relative_time"], some["plan"]["relative_time"])
         self.assertGreater(some["plan"]["relative_time"], 1)
         self.assertEqual(len(always["plan"]["frontier"]), 1)
-        self.check_peak(always["end"], free["smallest_budget_bytes"])
-        self.run_plim("train", path, "--set", "plan.recompute=never", "--memory", free["smallest_budget_bytes"], code=4)
+        self.check_peak(always["end"], always["plan"]["smallest_budget_bytes"])
+        self.run_plim("train", path, "--set", "plan={recompute: never, spill: never}", "--memory", free["smallest_budget_bytes"], code=4)
+
+    def test_what_is_spilled_can_be_stated(self):
+        for name in MODELS:
+            path = self.job(name)
+            with self.subTest(name):
+                never, always, both = (self.run_plim("train", path, "--digest", "--set", f"plan={rules}", "--threads", threads)
+                                       for threads, rules in enumerate(("{recompute: never, spill: never}", "{recompute: never, spill: always}",
+                                                                        "{recompute: always, spill: always}"), 1))
+                self.assertEqual(len({(e["end"]["weights_digest"], e["end"]["optimizer_digest"]) for e in (never, always, both)}), 1)
+                self.assertEqual((never["plan"]["techniques"]["spill"], never["plan"]["spill_bytes"]), (0, 0))
+                for e in (always, both):
+                    self.check_peak(e["end"], e["plan"]["budget_bytes"])
+                    self.assertGreater(e["plan"]["relative_time"], 1)
+                self.assertGreater(always["plan"]["techniques"]["spill"], 0)
+                self.assertGreater(always["plan"]["spill_bytes"], always["plan"]["techniques"]["spill"] << 18)
+                if name != "attention":  # its peak is inside one layer's gradient
+                    self.assertLess(always["plan"]["smallest_budget_bytes"], never["plan"]["smallest_budget_bytes"])
+
+    def test_no_more_is_spilled_than_the_disk_has_room_for(self):
+        path = self.job("residual")
+        whole = self.run_plim("plan", path, "--set", "plan.spill=always")["plan"]
+        for disk in (0, whole["spill_bytes"] // 2):
+            plan = self.run_plim("train", path, "--set", "plan.spill=always", "--disk", f"{disk // 1024}KiB")["plan"]
+            self.assertLessEqual(plan["spill_bytes"], disk)
+            self.assertEqual(plan["spill_bytes"] > 0, disk > 0)
+        if os.path.isdir("/dev/shm"):  # its bytes would be memory
+            self.assertEqual(self.run_plim("train", path, "--set", "plan.spill=always", "--scratch", "/dev/shm")["plan"]["spill_bytes"], 0)
 
     def test_unknown_techniques_are_refused(self):
         path = self.job("residual")
@@ -159,6 +186,8 @@ class Planner(unittest.TestCase):
                            ("[conv2d_1, konv]", "no layer is named 'konv'"), ("[[conv2d_1]]", "expected the name of a layer")):
             error = self.run_plim("plan", path, "--set", f"plan={{recompute: {rule}}}", code=2)["error"]
             self.assertIn(told, error["message"], rule)
+        for rule, told in (("nver", "unknown word 'nver'"), ("[conv2d_1]", "expected a word")):
+            self.assertIn(told, self.run_plim("plan", path, "--set", f"plan={{spill: {rule}}}", code=2)["error"]["message"])
 
     def test_the_largest_batch_runs(self):
         path = self.job("residual")
@@ -175,9 +204,12 @@ class Planner(unittest.TestCase):
         first = self.job("residual", "first.yaml", epochs=1, checkpoint="{every: 1}")
         self.run_plim("train", first, "--memory", budgets[2], "--checkpoint", "kept")
         again = self.job("residual", "again.yaml", epochs=2, checkpoint="{every: 1}")
-        end = self.run_plim("train", again, "--memory", budgets[0], "--checkpoint", "kept", "--resume", "--digest")["end"]
-        self.assertEqual(end["weights_digest"], expected["weights_digest"])
-        self.assertEqual(end["optimizer_digest"], expected["optimizer_digest"])
+        for technique in ("auto", "always"):
+            folder = f"kept-{technique}"
+            shutil.copytree(os.path.join(self.folder.name, "kept"), os.path.join(self.folder.name, folder))
+            memory = budgets[0] if technique == "auto" else budgets[1]
+            end = self.run_plim("train", again, "--memory", memory, "--checkpoint", folder, "--resume", "--digest", "--set", f"plan.spill={technique}")["end"]
+            self.assertEqual((end["weights_digest"], end["optimizer_digest"]), (expected["weights_digest"], expected["optimizer_digest"]))
 
 
 if __name__ == "__main__":

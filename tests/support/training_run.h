@@ -21,12 +21,15 @@ struct run {
     struct program *program;
     struct machine machine;
     int64_t last_batch; /* program_input.last_batch_train */
+    const struct spilled *spilled;
+    int spilled_count;
+    struct scratch_disk disk;
 };
 
 /* Then the test makes run->graph, */
 static inline void begin_run(struct run *run)
 {
-    *run = (struct run){0};
+    *run = (struct run){.disk = {.folder = "/var/tmp", .limit_bytes = UINT64_MAX}};
     assert_int_equal(budget_make(&run->budget, BUDGET_UNLIMITED, NULL), PLIM_OK);
     assert_int_equal(cpu_backend.open(&run->backend, run->budget, NULL), PLIM_OK);
 }
@@ -39,10 +42,13 @@ static inline void open_run(struct run *run, int threads)
                                         .backend = run->backend,
                                         .threads = threads,
                                         .train = &run->graph,
-                                        .last_batch_train = run->last_batch};
+                                        .last_batch_train = run->last_batch,
+                                        .spilled = run->spilled,
+                                        .spilled_count = run->spilled_count,
+                                        .scratch_folder = run->disk.folder};
     if (program_make(&run->program, &input, &error) != PLIM_OK)
         fail_msg("%s", error.message);
-    assert_int_equal(machine_open(&run->machine, run->program, run->budget, &error), PLIM_OK);
+    assert_int_equal(machine_open(&run->machine, run->program, run->budget, &run->disk, &error), PLIM_OK);
     run->machine.poison = true;
 }
 
@@ -70,8 +76,10 @@ static inline void set_weights(struct run *run)
             *(float *)(run->machine.tensor_arena + run->program->persistent_offset[p]) = 0.01f;
 }
 
-/* Weights and states after a step for each of `counts` samples of a graph over (x, label); test_free it. */
-static inline uint8_t *train_run(struct run *run, const int64_t *counts, int steps)
+/* Weights and states after a step for each of `counts` samples of a graph over (x, label), or after the step that failed;
+   test_free it. */
+static inline uint8_t *try_run(plim_status *status, struct run *run, const int64_t *counts, int steps,
+                               plim_error *error)
 {
     int64_t samples = run->graph.batch, width = shape_count(&run->graph.tensor[0]->shape);
     float *x = test_malloc((size_t)width * sizeof *x), *label = test_malloc((size_t)samples * sizeof *label);
@@ -80,14 +88,23 @@ static inline uint8_t *train_run(struct run *run, const int64_t *counts, int ste
     random_fill_unit(x, (uint64_t)width, 3, 1, 0);
     for (int64_t i = 0; i < samples; i++)
         label[i] = (float)(i % 2);
-    for (int step = 0; step < steps; step++) {
+    *status = PLIM_OK;
+    for (int step = 0; step < steps && *status == PLIM_OK; step++) {
         batch.count = counts[step];
-        machine_run(&run->machine, PHASE_TRAIN, &batch);
+        *status = machine_run(&run->machine, PHASE_TRAIN, &batch, error);
     }
     uint8_t *out = test_malloc(run->program->persistent_bytes);
     memcpy(out, run->machine.tensor_arena, run->program->persistent_bytes);
     test_free(x);
     test_free(label);
+    return out;
+}
+
+static inline uint8_t *train_run(struct run *run, const int64_t *counts, int steps)
+{
+    plim_status status;
+    uint8_t *out = try_run(&status, run, counts, steps, NULL);
+    assert_int_equal(status, PLIM_OK);
     return out;
 }
 

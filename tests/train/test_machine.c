@@ -93,7 +93,7 @@ static void open_hidden(struct bench *bench, enum which which, int64_t batch, in
     };
     if (program_make(&bench->program, &input, &error) != PLIM_OK)
         fail_msg("%s", error.message);
-    assert_int_equal(machine_open(&bench->machine, bench->program, bench->budget, &error), PLIM_OK);
+    assert_int_equal(machine_open(&bench->machine, bench->program, bench->budget, NULL, &error), PLIM_OK);
     initialize(bench);
 }
 
@@ -164,8 +164,8 @@ static uint8_t *trained(size_t *bytes, enum which which, int64_t batch, int thre
         if (garbage >= 0)
             memset(bench.machine.tensor_arena + bench.program->persistent_bytes, garbage + step,
                    bench.program->tensor_arena_bytes - bench.program->persistent_bytes);
-        machine_run(&bench.machine, PHASE_TRAIN, &full);
-        machine_run(&bench.machine, PHASE_EVALUATE, &full);
+        assert_int_equal(machine_run(&bench.machine, PHASE_TRAIN, &full, NULL), PLIM_OK);
+        assert_int_equal(machine_run(&bench.machine, PHASE_EVALUATE, &full, NULL), PLIM_OK);
     }
     *bytes = bench.program->persistent_bytes;
     uint8_t *out = test_malloc(*bytes);
@@ -226,8 +226,8 @@ static void work_is_shared(void **state)
 static void check_alike(struct bench *a, struct bench *b, const struct batch *batch)
 {
     for (int step = 0; step < 2; step++) {
-        machine_run(&a->machine, PHASE_TRAIN, batch);
-        machine_run(&b->machine, PHASE_TRAIN, batch);
+        assert_int_equal(machine_run(&a->machine, PHASE_TRAIN, batch, NULL), PLIM_OK);
+        assert_int_equal(machine_run(&b->machine, PHASE_TRAIN, batch, NULL), PLIM_OK);
         assert_float_equal(loss_of(a), loss_of(b), 1e-6);
     }
     for (int w = 0; w < a->made.weight_count; w++) {
@@ -281,7 +281,7 @@ static void elements_of_one_slice_are_shared(void **state)
     struct batch batch = batch_of(&data, MLP, 1);
     for (int i = 0; i < 2; i++) {
         open_hidden(&bench[i], MLP, 1, 0, 2, HIDDEN, i ? &sharing : &reference_backend);
-        machine_run(&bench[i].machine, PHASE_TRAIN, &batch);
+        assert_int_equal(machine_run(&bench[i].machine, PHASE_TRAIN, &batch, NULL), PLIM_OK);
     }
     assert_int_equal(runs, 5); /* of 16,384 */
     assert_int_equal(elements, HIDDEN);
@@ -294,12 +294,12 @@ static void elements_of_one_slice_are_shared(void **state)
 static int phases_run;
 
 /* Stands for a backend that records a phase and replays it. */
-static void count_phase(struct backend *backend, struct machine *machine, const struct phase *phase,
-                        const struct batch *batch)
+static plim_status count_phase(struct backend *backend, struct machine *machine, const struct phase *phase,
+                               const struct batch *batch, plim_error *error)
 {
     assert_ptr_equal(backend, machine->program->backend);
     phases_run++;
-    machine_run_instructions(machine, phase, batch);
+    return machine_run_instructions(machine, phase, batch, error);
 }
 
 /* A backend may run whole phases itself: the machine hands each to it, and only to it. */
@@ -314,7 +314,7 @@ static void a_backend_runs_phases_itself(void **state)
     struct batch batch = batch_of(&data, MLP, 16);
     for (int i = 0; i < 2; i++) {
         open_hidden(&bench[i], MLP, 16, 0, 2, 16, i ? &own : &reference_backend);
-        machine_run(&bench[i].machine, PHASE_TRAIN, &batch);
+        assert_int_equal(machine_run(&bench[i].machine, PHASE_TRAIN, &batch, NULL), PLIM_OK);
         assert_int_equal(phases_run, i);
     }
     check_alike(&bench[0], &bench[1], &batch);
@@ -378,19 +378,19 @@ static void loss_falls(void **state)
     open_bench(&bench, MLP, 64, 0, 2);
     make_data(&data, MLP, 64);
     struct batch batch = batch_of(&data, MLP, 64);
-    machine_run(&bench.machine, PHASE_TRAIN, &batch);
+    assert_int_equal(machine_run(&bench.machine, PHASE_TRAIN, &batch, NULL), PLIM_OK);
     float first = loss_of(&bench), before = first;
     for (int round = 0; round < 5; round++) {
         for (int step = 0; step < 20; step++)
-            machine_run(&bench.machine, PHASE_TRAIN, &batch);
+            assert_int_equal(machine_run(&bench.machine, PHASE_TRAIN, &batch, NULL), PLIM_OK);
         assert_true(loss_of(&bench) < before);
         before = loss_of(&bench);
     }
     assert_true(before < first * 0.5f);
     /* The evaluation sees the trained weights, and gives the loss of the next step. */
-    machine_run(&bench.machine, PHASE_EVALUATE, &batch);
+    assert_int_equal(machine_run(&bench.machine, PHASE_EVALUATE, &batch, NULL), PLIM_OK);
     float evaluated = *(const float *)machine_data(&bench.machine, PHASE_EVALUATE, bench.made_evaluate.loss);
-    machine_run(&bench.machine, PHASE_TRAIN, &batch);
+    assert_int_equal(machine_run(&bench.machine, PHASE_TRAIN, &batch, NULL), PLIM_OK);
     assert_float_equal(evaluated, loss_of(&bench), 1e-6);
     const int64_t *iteration = NULL;
     for (int p = 0; p < bench.program->persistent_count; p++)
@@ -410,8 +410,8 @@ static void a_step_allocates_nothing(void **state)
     make_data(&data, CNN, 16);
     struct batch batch = batch_of(&data, CNN, 16);
     uint64_t takes = budget_usage(bench.budget).takes;
-    machine_run(&bench.machine, PHASE_TRAIN, &batch);
-    machine_run(&bench.machine, PHASE_EVALUATE, &batch);
+    assert_int_equal(machine_run(&bench.machine, PHASE_TRAIN, &batch, NULL), PLIM_OK);
+    assert_int_equal(machine_run(&bench.machine, PHASE_EVALUATE, &batch, NULL), PLIM_OK);
     assert_int_equal(budget_usage(bench.budget).takes, takes);
     free_data(&data);
     close_bench(&bench);
@@ -453,7 +453,7 @@ static void opening_fails_cleanly(void **state)
     for (uint64_t room = 0; room < bench.program->tensor_arena_bytes + THREAD_STACK_BYTES;
          room += bench.program->tensor_arena_bytes / 3) {
         assert_int_equal(budget_limit(bench.budget, now + room, NULL), PLIM_OK);
-        assert_int_equal(machine_open(&machine, bench.program, bench.budget, &error), PLIM_OVER_BUDGET);
+        assert_int_equal(machine_open(&machine, bench.program, bench.budget, NULL, &error), PLIM_OVER_BUDGET);
         assert_int_equal(budget_usage(bench.budget).now, now);
     }
     bench.program->threads = 1;

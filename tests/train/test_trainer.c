@@ -250,7 +250,7 @@ static plim_status run_trainer(struct told *told, struct rig *rig, const struct 
         trainer.predicted_peak = 1000000;
         trainer.budget_bytes = trainer.predicted_peak + setup->room_bytes;
     }
-    TRY(machine_open(&trainer.machine, rig->program, rig->budget, &told->error));
+    TRY(machine_open(&trainer.machine, rig->program, rig->budget, NULL, &told->error));
     plim_status status = trainer_initialize(&trainer, &told->error);
     if (status == PLIM_OK)
         status = trainer_run(&trainer, listen, told, &told->error);

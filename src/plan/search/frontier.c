@@ -20,29 +20,53 @@ struct points {
     struct arena *tables; /* of what stays */
 };
 
-static plim_status points_init(struct points *out, const struct program *program, struct arena *tables,
-                               struct arena *work, plim_error *error)
+static plim_status points_init(struct points *out, const struct program *program, const struct technique_rules *rules,
+                               struct arena *tables, struct arena *work, plim_error *error)
 {
-    const struct phase *phase = &program->phase[PHASE_TRAIN];
+    const struct step_freedom freedom = {.may_drop = rules->recompute.kind != RECOMPUTE_NEVER,
+                                         .spill_bytes = rules->spill == SPILL_NEVER ? 0 : rules->disk_bytes};
     *out = (struct points){.tables = tables};
-    TRY(step_model_make(&out->model, phase, work, error));
-    out->choice.dropped = arena_array(work, (size_t)phase->graph->tensor_count, sizeof *out->choice.dropped);
-    return out->choice.dropped ? drop_search_make(&out->search, &out->model, work, error) : arena_refused(work, error);
+    TRY(step_model_make(&out->model, &program->phase[PHASE_TRAIN], freedom, work, error));
+    TRY(step_choice_make(&out->choice.values, &out->model, work, error));
+    return drop_search_make(&out->search, &out->model, work, error);
+}
+
+static plim_status list_dropped(struct frontier_point *out, const struct points *p, plim_error *error)
+{
+    const struct step_model *model = &p->model;
+    int *list = arena_array(p->tables, (size_t)model->value_count, sizeof *list);
+    if (!list)
+        return arena_refused(p->tables, error);
+    for (int v = 0; v < model->value_count; v++)
+        if (p->choice.values.dropped[model->value[v].tensor])
+            list[out->dropped_count++] = model->value[v].tensor;
+    out->dropped = list;
+    return PLIM_OK;
+}
+
+static plim_status list_spilled(struct frontier_point *out, const struct points *p, plim_error *error)
+{
+    const struct step_model *model = &p->model;
+    const struct step_choice *values = &p->choice.values;
+    struct spilled *list = arena_array(p->tables, (size_t)model->value_count, sizeof *list);
+    if (!list)
+        return arena_refused(p->tables, error);
+    for (int v = 0; v < model->value_count; v++) {
+        int tensor = model->value[v].tensor;
+        if (values->spilled[tensor])
+            list[out->spilled_count++] = (struct spilled){tensor, values->waits[tensor]};
+    }
+    out->spilled = list;
+    return PLIM_OK;
 }
 
 /* The choice that the search found. */
 static plim_status make_point(struct frontier_point *out, const struct points *p, plim_error *error)
 {
-    const struct step_model *model = &p->model;
     struct frontier_point point = {.peak = p->choice.cost.peak,
-                                   .relative_time = p->choice.cost.seconds / model->seconds};
-    int *dropped = arena_array(p->tables, (size_t)model->drop_count, sizeof *dropped);
-    if (!dropped)
-        return arena_refused(p->tables, error);
-    for (int d = 0; d < model->drop_count; d++)
-        if (p->choice.dropped[model->drop[d].tensor])
-            dropped[point.dropped_count++] = model->drop[d].tensor;
-    point.dropped = dropped;
+                                   .relative_time = p->choice.cost.seconds / p->model.seconds};
+    TRY(list_dropped(&point, p, error));
+    TRY(list_spilled(&point, p, error));
     *out = point;
     return PLIM_OK;
 }
@@ -101,15 +125,26 @@ static bool is_named(const struct recompute_rule *rule, const struct node *maker
     return false;
 }
 
-/* Sets the choice. */
+/* All values of the layers, and no others. */
 static void drop_layers(struct points *p, const struct recompute_rule *rule)
 {
-    for (int d = 0; d < p->model.drop_count; d++) {
-        int tensor = p->model.drop[d].tensor;
-        p->choice.dropped[tensor] = is_named(rule, p->model.graph->tensor[tensor]->producer);
+    for (int v = 0; v < p->model.value_count; v++) {
+        const struct releasable *value = &p->model.value[v];
+        p->choice.values.dropped[value->tensor] =
+            value->may_drop && is_named(rule, p->model.graph->tensor[value->tensor]->producer);
     }
-    p->choice.cost = step_model_try(&p->model, p->choice.dropped);
-    p->choice.found = true;
+}
+
+/* All that stays, as far as the disk has room, whatever the time that takes. */
+static void spill_rest(struct points *p)
+{
+    uint64_t room = p->model.freedom.spill_bytes;
+    for (int v = 0; v < p->model.value_count; v++) {
+        const struct releasable *value = &p->model.value[v];
+        bool spills = value->may_spill && !p->choice.values.dropped[value->tensor] && value->bytes <= room;
+        p->choice.values.spilled[value->tensor] = p->choice.values.waits[value->tensor] = spills;
+        room -= spills ? value->bytes : 0;
+    }
 }
 
 /* ---- finding ---- */
@@ -128,57 +163,87 @@ static bool has_large_values(const struct phase *phase)
 }
 
 /* Whether there is nothing to choose from. */
-static bool is_settled(const struct program *program, const struct recompute_rule *rule)
+static bool is_settled(const struct program *program, const struct technique_rules *rules)
 {
-    return rule->kind == RECOMPUTE_NEVER || !has_large_values(&program->phase[PHASE_TRAIN]);
+    bool spills = rules->spill != SPILL_NEVER && rules->disk_bytes;
+    return (rules->recompute.kind == RECOMPUTE_NEVER && !spills) || !has_large_values(&program->phase[PHASE_TRAIN]);
+}
+
+/* What is stated for any budget: values of layers are dropped, all others are spilled. */
+static bool is_stated(const struct technique_rules *rules)
+{
+    return rules->recompute.kind == RECOMPUTE_LAYERS || rules->spill == SPILL_ALWAYS;
+}
+
+/* The one point of such rules. With SPILL_ALWAYS what is not named to be dropped is not dropped; with RECOMPUTE_ALWAYS, what
+   `smallest` drops is. */
+static plim_status state_point(struct frontier_point *out, struct points *p, const struct technique_rules *rules,
+                               const struct frontier_point *smallest, plim_error *error)
+{
+    struct step_choice *values = &p->choice.values;
+    memset(values->dropped, 0, (size_t)p->model.graph->tensor_count * sizeof *values->dropped);
+    memset(values->spilled, 0, (size_t)p->model.graph->tensor_count * sizeof *values->spilled);
+    memset(values->waits, 0, (size_t)p->model.graph->tensor_count * sizeof *values->waits);
+    if (rules->recompute.kind == RECOMPUTE_LAYERS)
+        drop_layers(p, &rules->recompute);
+    for (int d = 0; smallest && d < smallest->dropped_count; d++)
+        values->dropped[smallest->dropped[d]] = true;
+    if (rules->spill == SPILL_ALWAYS)
+        spill_rest(p);
+    p->choice.cost = step_model_try(&p->model, values);
+    p->choice.found = true;
+    return make_point(out, p, error);
 }
 
 static plim_status find(struct frontier *out, struct points *p, const struct program *program,
-                        const struct recompute_rule *rule, plim_error *error)
+                        const struct technique_rules *rules, plim_error *error)
 {
-    if (!p->model.drop_count)
+    if (!p->model.value_count)
         return PLIM_OK;
-    if (rule->kind != RECOMPUTE_LAYERS)
-        return find_points(out, p, other_phases(program), error);
-    drop_layers(p, rule);
-    return make_point(&out->point[0], p, error);
+    bool always = rules->recompute.kind == RECOMPUTE_ALWAYS;
+    if (!is_stated(rules) || always)
+        TRY(find_points(out, p, other_phases(program), error));
+    if (!is_stated(rules))
+        return PLIM_OK;
+    struct frontier_point smallest = out->point[out->count - 1];
+    out->count = 1;
+    return state_point(&out->point[0], p, rules, always ? &smallest : NULL, error);
 }
 
-plim_status frontier_find(struct frontier *out, const struct program *program, const struct recompute_rule *rule,
+plim_status frontier_find(struct frontier *out, const struct program *program, const struct technique_rules *rules,
                           struct arena *tables, plim_error *error)
 {
     struct arena work;
     struct points p;
     *out =
         (struct frontier){.count = 1, .point[0] = {.peak = program->phase[PHASE_TRAIN].max_live, .relative_time = 1}};
-    if (is_settled(program, rule))
+    if (is_settled(program, rules))
         return PLIM_OK;
     arena_init(&work, tables->budget, TAG_PLANNER);
-    plim_status status = points_init(&p, program, tables, &work, error);
+    plim_status status = points_init(&p, program, rules, tables, &work, error);
     if (status == PLIM_OK)
-        status = find(out, &p, program, rule, error);
+        status = find(out, &p, program, rules, error);
     arena_release(&work);
-    if (status != PLIM_OVER_BUDGET || rule->kind != RECOMPUTE_AUTO)
+    if (status != PLIM_OVER_BUDGET || is_stated(rules) || rules->recompute.kind == RECOMPUTE_ALWAYS)
         return status;
     out->count = 1; /* no memory to search in: there is the plan that there is */
     return PLIM_OK;
 }
 
-plim_status frontier_reach(struct frontier_point *out, const struct program *program, const struct recompute_rule *rule,
-                           uint64_t limit, struct arena *tables, plim_error *error)
+plim_status frontier_reach(struct frontier_point *out, const struct program *program,
+                           const struct technique_rules *rules, uint64_t limit, struct arena *tables, plim_error *error)
 {
     struct arena work;
     struct points p;
     *out = (struct frontier_point){0};
-    if (is_settled(program, rule))
+    if (is_settled(program, rules))
         return PLIM_OK;
     arena_init(&work, tables->budget, TAG_PLANNER);
-    plim_status status = points_init(&p, program, tables, &work, error);
-    if (status == PLIM_OK && p.model.drop_count) {
-        if (rule->kind == RECOMPUTE_LAYERS)
-            drop_layers(&p, rule);
-        else
-            drop_search_run(&p.choice, p.search, limit);
+    plim_status status = points_init(&p, program, rules, tables, &work, error);
+    if (status == PLIM_OK && p.model.value_count && is_stated(rules)) {
+        status = state_point(out, &p, rules, NULL, error);
+    } else if (status == PLIM_OK && p.model.value_count) {
+        drop_search_run(&p.choice, p.search, limit);
         if (p.choice.found)
             status = make_point(out, &p, error);
     }

@@ -21,12 +21,25 @@ struct recompute_rule {
     const char *const *layer; /* names of layers; a name stands for all layers inside of it too */
     int layer_count;
 };
+/* Whether values may lie on the disk between two uses. */
+enum spill {
+    SPILL_AUTO, /* where that is faster than computing them again */
+    SPILL_NEVER,
+    SPILL_ALWAYS, /* all that are not dropped, in any budget */
+};
+struct technique_rules {
+    struct recompute_rule recompute;
+    enum spill spill;
+    uint64_t disk_bytes; /* room for values that are spilled; 0: nothing is */
+};
 /* Whether a node of this name belongs to the layer. */
 bool recompute_names_layer(const char *layer, const char *node);
 
 struct frontier_point {
     const int *dropped; /* ids of the tensors that are dropped, in the graph before rematerialize() */
     int dropped_count;
+    const struct spilled *spilled; /* for struct program_input */
+    int spilled_count;
     uint64_t peak;         /* live bytes of the training step, by the model; of the first point as planned */
     double relative_time;  /* by the model; 1: the time of the first point */
     uint64_t cost;         /* of the program made of it, as struct plan has it; 0: none was made yet */
@@ -38,13 +51,21 @@ struct frontier {
     int count;
 };
 
-/* Of a program that trains and drops nothing. What `out` refers to is in `tables`. Points end where another phase needs as
-   much. Of RECOMPUTE_ALWAYS only the last point is meant for a run; of NEVER and LAYERS there is one. */
-plim_status frontier_find(struct frontier *out, const struct program *program, const struct recompute_rule *rule,
+/* Of a program that trains, drops nothing and spills nothing. What `out` refers to is in `tables`. Points end where another
+   phase needs as much. Of RECOMPUTE_ALWAYS only the last point is meant for a run; of LAYERS, of SPILL_ALWAYS and where
+   nothing is allowed there is one. */
+plim_status frontier_find(struct frontier *out, const struct program *program, const struct technique_rules *rules,
                           struct arena *tables, plim_error *error);
-/* One search: a point that holds at most `limit` bytes, or that of the rule; out->dropped_count is 0 if none was found. */
-plim_status frontier_reach(struct frontier_point *out, const struct program *program, const struct recompute_rule *rule,
-                           uint64_t limit, struct arena *tables, plim_error *error);
+/* One search: a point that holds at most `limit` bytes, or that of the rules; a point that changes nothing if none was
+   found. */
+plim_status frontier_reach(struct frontier_point *out, const struct program *program,
+                           const struct technique_rules *rules, uint64_t limit, struct arena *tables,
+                           plim_error *error);
+/* Whether the program of the point is not the one that was searched. */
+static inline bool frontier_point_changes(const struct frontier_point *point)
+{
+    return point->dropped_count || point->spilled_count;
+}
 /* Rewrites the training graph, as it was built, for the point. */
 plim_status frontier_apply(struct graph *graph, const struct frontier_point *point, plim_error *error);
 

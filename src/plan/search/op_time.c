@@ -7,8 +7,9 @@
 
 #include "transform/in_place.h"
 
-#define MULTIPLY_ADDS 50e9 /* a second */
-#define BYTES         10e9 /* a second, read or written */
+#define MULTIPLY_ADDS 100e9 /* a second */
+#define BYTES         25e9  /* a second, read or written */
+#define DISK_BYTES    1.5e9
 
 static double operand_bytes(const struct tensor *tensor)
 {
@@ -26,4 +27,9 @@ double node_seconds(const struct node *node)
         bytes += operand_bytes(node->output[k]);
     double work = cut.work / MULTIPLY_ADDS, traffic = bytes / BYTES;
     return work > traffic ? work : traffic;
+}
+
+double transfer_seconds(uint64_t bytes)
+{
+    return (double)bytes / DISK_BYTES;
 }

@@ -6,5 +6,7 @@
 
 /* A function of op, attributes and shapes, so that plans repeat. */
 double node_seconds(const struct node *node);
+/* How long the nominal disk writes or reads so many bytes. */
+double transfer_seconds(uint64_t bytes);
 
 #endif

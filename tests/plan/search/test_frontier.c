@@ -1,4 +1,4 @@
-/* test_frontier.c - plans that trade time for memory: random graphs train with the same bits whatever is dropped, the
+/* test_frontier.c - plans that trade time for memory: random graphs train with the same bits whatever is dropped or spilled, the
    model of a step says what the program then takes, and the search finds nearly the best of all choices.
 
    `test_frontier N` tries N random graphs instead of a few. */
@@ -20,7 +20,11 @@
 #define CHOICE_SEED 5 /* of a graph that has a choice */
 
 static int graphs = 12;
-static const struct recompute_rule any_value = {.kind = RECOMPUTE_AUTO};
+static const struct technique_rules any_value = {.spill = SPILL_NEVER};
+static const struct technique_rules with_disk = {.disk_bytes = UINT64_MAX};
+static const struct technique_rules disk_alone = {.recompute = {.kind = RECOMPUTE_NEVER}, .disk_bytes = UINT64_MAX};
+static const struct technique_rules all_on_disk = {.spill = SPILL_ALWAYS, .disk_bytes = UINT64_MAX};
+static const struct step_freedom may_drop = {.may_drop = true};
 
 /* ---- random graphs ----------------------------------------------------- */
 
@@ -120,6 +124,8 @@ static void open_graph(struct run *run, uint64_t seed, int values, const struct 
     begin_run(run);
     build(run, seed, values);
     run->last_batch = BATCH - 100;
+    run->spilled = point ? point->spilled : NULL;
+    run->spilled_count = point ? point->spilled_count : 0;
     if (point && frontier_apply(&run->graph, point, &error) != PLIM_OK)
         fail_msg("%s", error.message);
     open_run(run, threads);
@@ -136,8 +142,10 @@ static uint8_t *train(struct run *run)
 /* What the model says of a point against what its program is made of. */
 struct accuracy {
     int points, bytes, seconds; /* points; those within 5 % */
+    int moves;                  /* transfers of all points */
 };
 
+/* Of what is computed: not of the disk. */
 static double graph_seconds(const struct graph *graph)
 {
     double seconds = 0;
@@ -158,39 +166,68 @@ static void compare_point(struct accuracy *accuracy, uint64_t seed, const struct
     assert_memory_equal(bits, other, run.program->persistent_bytes);
     accuracy->points++;
     accuracy->bytes += (double)phase->max_live <= 1.05 * (double)point->peak;
-    accuracy->seconds += time <= 1.05 * point->relative_time && time >= 0.95 * point->relative_time;
+    accuracy->seconds += point->spilled_count
+                             ? time <= 1.05 * point->relative_time
+                             : time <= 1.05 * point->relative_time && time >= 0.95 * point->relative_time;
+    accuracy->moves += phase->transfer_count;
+    assert_true(phase->transfer_count <= point->spilled_count);
     test_free(other);
     close_run(&run);
 }
 
-static void random_graphs_have_the_same_bits(void **state)
+/* The points of one random graph. */
+static void compare_points(struct accuracy *accuracy, uint64_t seed, const struct technique_rules *rules)
+{
+    struct run run;
+    struct frontier frontier;
+    struct arena tables;
+    plim_error error = {0};
+    open_graph(&run, seed, MOST_VALUES, NULL, 2);
+    arena_init(&tables, run.budget, TAG_PLANNER);
+    assert_int_equal(frontier_find(&frontier, run.program, rules, &tables, &error), PLIM_OK);
+    uint8_t *bits = train(&run);
+    for (int k = 0; k < frontier.count; k += 1 + frontier.count / 5)
+        if (frontier_point_changes(&frontier.point[k]))
+            compare_point(accuracy, seed, &frontier.point[k], bits, graph_seconds(&run.graph));
+    for (int k = 1; k < frontier.count; k++) {
+        assert_true(frontier.point[k].peak < frontier.point[k - 1].peak);
+        assert_true(frontier.point[k].relative_time > frontier.point[k - 1].relative_time);
+    }
+    test_free(bits);
+    arena_release(&tables);
+    close_run(&run);
+}
+
+static void compare_graphs(const struct technique_rules *rules, int least, bool moves)
 {
     struct accuracy accuracy = {0};
-    (void)state;
-    for (int g = 0; g < graphs; g++) {
-        struct run run;
-        struct frontier frontier;
-        struct arena tables;
-        plim_error error = {0};
-        open_graph(&run, (uint64_t)g, MOST_VALUES, NULL, 2);
-        arena_init(&tables, run.budget, TAG_PLANNER);
-        assert_int_equal(frontier_find(&frontier, run.program, &any_value, &tables, &error), PLIM_OK);
-        uint8_t *bits = train(&run);
-        for (int k = 1; k < frontier.count; k += 1 + frontier.count / 5)
-            compare_point(&accuracy, (uint64_t)g, &frontier.point[k], bits, graph_seconds(&run.graph));
-        for (int k = 1; k < frontier.count; k++) {
-            assert_true(frontier.point[k].peak < frontier.point[k - 1].peak);
-            assert_true(frontier.point[k].relative_time > frontier.point[k - 1].relative_time);
-        }
-        test_free(bits);
-        arena_release(&tables);
-        close_run(&run);
-    }
-    printf("frontier: %d points, %d within 5 %% of the bytes and %d of the time that the model said\n", accuracy.points,
-           accuracy.bytes, accuracy.seconds);
-    assert_true(accuracy.points > graphs);
+    for (int g = 0; g < graphs; g++)
+        compare_points(&accuracy, (uint64_t)g, rules);
+    printf("frontier: %d points, %d within 5 %% of the bytes and %d of the time that the model said; %d transfers\n",
+           accuracy.points, accuracy.bytes, accuracy.seconds, accuracy.moves);
+    assert_true(accuracy.points >= least);
     assert_true(accuracy.bytes * 10 >= accuracy.points * 9);
     assert_true(accuracy.seconds * 10 >= accuracy.points * 9);
+    assert_int_equal(accuracy.moves > 0, moves);
+}
+
+static void dropping_keeps_the_bits(void **state)
+{
+    (void)state;
+    compare_graphs(&any_value, graphs + 1, false);
+}
+
+static void dropping_and_spilling_keep_the_bits(void **state)
+{
+    (void)state;
+    compare_graphs(&with_disk, graphs + 1, true);
+}
+
+static void spilling_keeps_the_bits(void **state)
+{
+    (void)state;
+    compare_graphs(&disk_alone, graphs / 2, true);
+    compare_graphs(&all_on_disk, graphs / 2, true);
 }
 
 /* ---- rules of the user's ------------------------------------------------ */
@@ -205,7 +242,7 @@ static void drop_layer(struct run *run, const struct frontier *any, const uint8_
 {
     const struct frontier_point *last = &any->point[any->count - 1];
     const char *layer = run->graph.tensor[last->dropped[0]]->producer->name;
-    const struct recompute_rule named = {RECOMPUTE_LAYERS, &layer, 1};
+    const struct technique_rules named = {.recompute = {RECOMPUTE_LAYERS, &layer, 1}, .spill = SPILL_NEVER};
     struct accuracy accuracy = {0};
     struct frontier frontier;
     assert_int_equal(frontier_find(&frontier, run->program, &named, tables, NULL), PLIM_OK);
@@ -222,7 +259,7 @@ static void rules_are_kept(void **state)
     struct run run;
     struct frontier any, none;
     struct arena tables;
-    const struct recompute_rule never = {.kind = RECOMPUTE_NEVER};
+    const struct technique_rules never = {.recompute = {.kind = RECOMPUTE_NEVER}, .spill = SPILL_NEVER};
     struct frontier_point point;
     (void)state;
     open_graph(&run, CHOICE_SEED, MOST_VALUES, NULL, 1);
@@ -294,12 +331,12 @@ static void work_is_linear_in_depth(void **state)
     build_deep(&run);
     open_run(&run, 1);
     arena_init(&work, run.budget, TAG_PLANNER);
-    assert_int_equal(step_model_make(&model, &run.program->phase[PHASE_TRAIN], &work, NULL), PLIM_OK);
+    assert_int_equal(step_model_make(&model, &run.program->phase[PHASE_TRAIN], may_drop, &work, NULL), PLIM_OK);
     bool *dropped = arena_array(&work, (size_t)run.graph.tensor_count, sizeof *dropped);
-    for (int d = 0; d < model.drop_count; d++) {
-        const struct node *relu = run.graph.tensor[model.drop[d].tensor]->producer;
-        dropped[model.drop[d].tensor] = relu->input[0]->producer && relu->input[0]->producer->op == &op_add;
-        count += dropped[model.drop[d].tensor];
+    for (int d = 0; d < model.value_count; d++) {
+        const struct node *relu = run.graph.tensor[model.value[d].tensor]->producer;
+        dropped[model.value[d].tensor] = relu->input[0]->producer && relu->input[0]->producer->op == &op_add;
+        count += dropped[model.value[d].tensor];
     }
     assert_true(count >= BLOCKS - 4);
     for (int n = 0; n < run.graph.node_count; n++)
@@ -328,7 +365,7 @@ static bool find_with_fault(struct run *run, int64_t nth)
     uint64_t before = budget_usage(run->budget).now;
     arena_init(&tables, run->budget, TAG_PLANNER);
     fault_arm(FAULT_ALLOCATE, nth, false, ENOMEM);
-    plim_status status = frontier_find(&frontier, run->program, &any_value, &tables, &error);
+    plim_status status = frontier_find(&frontier, run->program, &with_disk, &tables, &error);
     bool reached = fault_disarm();
     assert_int_equal(status, reached ? PLIM_NO_MEMORY : PLIM_OK);
     assert_true(!reached || error.message[0]);
@@ -381,32 +418,52 @@ static void every_allocation_may_fail(void **state)
 
 #define MOST_EXHAUSTIVE 14
 
-/* Of all choices that keep the limit, the least seconds; a huge number if there is none. */
-static double best_of_all(struct step_model *model, bool *dropped, uint64_t limit)
+/* Of all choices that keep the limit, the least seconds; a huge number if there is none. ways: 2: kept or dropped; 4:
+   spilled, too, with or without a wait. */
+static double best_of_all(struct step_model *model, struct step_choice *choice, uint64_t limit, unsigned ways)
 {
     double best = 1e30;
-    for (unsigned choice = 0; choice < 1u << model->drop_count; choice++) {
-        for (int d = 0; d < model->drop_count; d++)
-            dropped[model->drop[d].tensor] = choice >> d & 1;
-        struct step_cost cost = step_model_try(model, dropped);
+    uint64_t choices = 1;
+    for (int d = 0; d < model->value_count; d++)
+        choices *= ways;
+    for (uint64_t number = 0; number < choices; number++) {
+        uint64_t rest = number;
+        bool allowed = true;
+        for (int d = 0; d < model->value_count; d++, rest /= ways) {
+            int tensor = model->value[d].tensor;
+            choice->dropped[tensor] = rest % ways == 1;
+            choice->spilled[tensor] = rest % ways >= 2;
+            choice->waits[tensor] = rest % ways == 3;
+            allowed &= (rest % ways != 1 || model->value[d].may_drop) && (rest % ways < 2 || model->value[d].may_spill);
+        }
+        struct step_cost cost = allowed ? step_model_try(model, choice) : (struct step_cost){.peak = UINT64_MAX};
         if (cost.peak <= limit && cost.seconds < best)
             best = cost.seconds;
     }
     return best;
 }
 
-static int compare_searches(struct step_model *model, struct arena *work)
+static void keep_all(struct step_choice *choice, const struct step_model *model)
+{
+    memset(choice->dropped, 0, (size_t)model->graph->tensor_count);
+    memset(choice->spilled, 0, (size_t)model->graph->tensor_count);
+    memset(choice->waits, 0, (size_t)model->graph->tensor_count);
+}
+
+static int compare_searches(struct step_model *model, struct arena *work, unsigned ways)
 {
     struct drop_search *search;
-    struct drop_choice choice = {.dropped = arena_array(work, (size_t)model->graph->tensor_count, sizeof(bool))};
-    bool *dropped = arena_array(work, (size_t)model->graph->tensor_count, sizeof *dropped);
+    struct drop_choice choice;
+    struct step_choice tried;
     int compared = 0;
+    assert_int_equal(step_choice_make(&choice.values, model, work, NULL), PLIM_OK);
+    assert_int_equal(step_choice_make(&tried, model, work, NULL), PLIM_OK);
     assert_int_equal(drop_search_make(&search, model, work, NULL), PLIM_OK);
-    uint64_t peak = step_model_try(model, dropped).peak;
+    uint64_t peak = step_model_try(model, &tried).peak;
     for (int part = 95; part >= 40; part -= 5) {
         uint64_t limit = peak * (uint64_t)part / 100;
-        double best = best_of_all(model, dropped, limit);
-        memset(choice.dropped, 0, (size_t)model->graph->tensor_count);
+        double best = best_of_all(model, &tried, limit, ways);
+        keep_all(&choice.values, model);
         drop_search_run(&choice, search, limit);
         assert_int_equal(choice.found, best < 1e30);
         assert_true(choice.steps <= 1.01 * drop_search_bound(model));
@@ -418,32 +475,43 @@ static int compare_searches(struct step_model *model, struct arena *work)
     return compared;
 }
 
+/* How many searches were compared with all choices of graphs with at most `most` values. */
+static int compare_graph(uint64_t seed, struct step_freedom freedom, int most)
+{
+    struct run run;
+    struct step_model model;
+    struct arena work;
+    int compared = 0;
+    open_graph(&run, seed, MOST_VALUES / 2, NULL, 1);
+    arena_init(&work, run.budget, TAG_PLANNER);
+    assert_int_equal(step_model_make(&model, &run.program->phase[PHASE_TRAIN], freedom, &work, NULL), PLIM_OK);
+    if (model.value_count && model.value_count <= most)
+        compared = compare_searches(&model, &work, freedom.spill_bytes ? 4 : 2);
+    arena_release(&work);
+    close_run(&run);
+    return compared;
+}
+
 static void searches_find_the_best(void **state)
 {
-    int compared = 0;
+    const struct step_freedom with_disk_too = {.may_drop = true, .spill_bytes = UINT64_MAX};
+    int dropping = 0, spilling = 0;
     (void)state;
     for (int g = 0; g < 3 * graphs; g++) {
-        struct run run;
-        struct step_model model;
-        struct arena work;
-        open_graph(&run, (uint64_t)g, MOST_VALUES / 2, NULL, 1);
-        arena_init(&work, run.budget, TAG_PLANNER);
-        assert_int_equal(step_model_make(&model, &run.program->phase[PHASE_TRAIN], &work, NULL), PLIM_OK);
-        if (model.drop_count && model.drop_count <= MOST_EXHAUSTIVE)
-            compared += compare_searches(&model, &work);
-        arena_release(&work);
-        close_run(&run);
+        dropping += compare_graph((uint64_t)g, may_drop, MOST_EXHAUSTIVE);
+        spilling += compare_graph((uint64_t)g, with_disk_too, MOST_EXHAUSTIVE / 2);
     }
-    printf("frontier: %d searches within 2 %% of the best choice\n", compared);
-    assert_true(compared >= graphs);
+    printf("frontier: %d and %d searches within 2 %% of the best choice\n", dropping, spilling);
+    assert_true(dropping >= graphs && spilling >= graphs / 4);
 }
 
 int main(int count, char **argument)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_graphs_have_the_same_bits), cmocka_unit_test(rules_are_kept),
-        cmocka_unit_test(names_stand_for_what_is_inside),   cmocka_unit_test(work_is_linear_in_depth),
-        cmocka_unit_test(every_allocation_may_fail),        cmocka_unit_test(searches_find_the_best),
+        cmocka_unit_test(dropping_keeps_the_bits),        cmocka_unit_test(dropping_and_spilling_keep_the_bits),
+        cmocka_unit_test(spilling_keeps_the_bits),        cmocka_unit_test(rules_are_kept),
+        cmocka_unit_test(names_stand_for_what_is_inside), cmocka_unit_test(work_is_linear_in_depth),
+        cmocka_unit_test(every_allocation_may_fail),      cmocka_unit_test(searches_find_the_best),
     };
     if (count > 1)
         graphs = atoi(argument[1]);
