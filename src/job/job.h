@@ -156,9 +156,9 @@ plim_status job_data_trains(struct plim_job *job, const struct job_data *data, p
 /* Checks the open splits: each is finite or limited by a number of steps, both have the same input shapes, and their
    files fit into the disk budget. */
 plim_status job_data_check(struct plim_job *job, plim_error *error);
-/* Checks that unpacked sources and caches in files fit into the disk budget. */
-/* What data may take of the disk. */
+/* The disk that unpacked sources and caches in files take, as far as it is known beforehand. */
 uint64_t job_data_disk(const struct plim_job *job);
+/* Checks that they fit into the disk budget. */
 plim_status job_disk_check(const struct plim_job *job, plim_error *error);
 
 /* job_digest.c: the digest is equal for jobs that define the same run. */

@@ -49,14 +49,39 @@ static int64_t last_batch(const struct dataset *dataset)
     return last ? last : LAST_BATCH_ANY;
 }
 
-/* What the data leaves of the disk. Bytes of a folder in memory are no gain. */
-static uint64_t spill_room(const struct plim_job *job)
+/* *why: what stands against a scratch file in this folder; NULL: nothing does. A folder in memory is no gain. */
+static plim_status probe_scratch(const char **why, const struct plim_job *job, plim_error *error)
 {
-    uint64_t data = job_data_disk(job), limit = job->scratch.limit_bytes;
-    return data >= limit || file_folder_in_memory(job->scratch.folder) ? 0 : limit - data;
+    struct file *file;
+    plim_status status = file_open(&file, job->budget, job->scratch.folder, FILE_SCRATCH, error);
+    *why = status == PLIM_IO ? "no scratch file can be made there" : NULL;
+    if (status != PLIM_OK)
+        return status == PLIM_IO ? PLIM_OK : status;
+    *why = file_in_memory(file) ? "it is in memory" : NULL;
+    file_close(file);
+    return PLIM_OK;
 }
 
-static void describe_workload(struct workload *out, struct plim_job *job)
+/* What `plan:` says of spilling. It takes half of what the data leaves of the disk: caches of unknown size and model files
+   that are unpacked take of the rest. */
+static plim_status spill_rules(struct technique_rules *out, const struct plim_job *job, plim_error *error)
+{
+    const char *why = "--disk leaves no room";
+    uint64_t data = job_data_disk(job), limit = job->scratch.limit_bytes;
+    *out = (struct technique_rules){.recompute = job->recompute, .spill = job->spill};
+    if (job->spill == SPILL_NEVER)
+        return PLIM_OK;
+    if (data < limit)
+        TRY(probe_scratch(&why, job, error));
+    out->disk_bytes = why ? 0 : (limit - data) / 2;
+    if (!why || job->spill == SPILL_AUTO)
+        return PLIM_OK;
+    plim_status status = fail_at(error, PLIM_OVER_DISK, job->path,
+                                 "plan: {spill: always}: nothing can be spilled to %s: %s", job->scratch.folder, why);
+    return hint(error, status, "--scratch names a folder on a disk, --disk how much of it may be used");
+}
+
+static plim_status describe_workload(struct workload *out, struct plim_job *job, plim_error *error)
 {
     const struct dataset *train = job->train.dataset, *validation = job->validation.dataset;
     struct spec sample;
@@ -72,9 +97,9 @@ static void describe_workload(struct workload *out, struct plim_job *job)
         .last_batch_evaluate = validation ? last_batch(validation) : 0,
         .samples = dataset_cardinality(train),
         .sample_bytes = sample.element_bytes,
-        .rules = {.recompute = job->recompute, .spill = job->spill, .disk_bytes = spill_room(job)},
         .scratch_folder = job->scratch.folder,
     };
+    return spill_rules(&out->rules, job, error);
 }
 
 static plim_status open_all(struct plim_job *job, plim_error *error)
@@ -220,7 +245,7 @@ static plim_status make_plan(struct plim_job *job, plim_error *error)
     job_unplan(job); /* a plan of the data alone */
     TRY(open_all(job, error));
     TRY(job_weights_save(job, error));
-    describe_workload(&plan->workload, job);
+    TRY(describe_workload(&plan->workload, job, error));
     TRY(plan_graphs(plan, error));
     TRY(job_techniques_check(job, &plan->train, error));
     TRY(check_states(job, error));

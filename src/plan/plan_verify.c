@@ -58,9 +58,10 @@ struct replay {
     bool *ran;                /* by node id */
     struct access *access;    /* accesses of the current instruction */
     int access_count;
-    const struct fold **fold; /* folds of the current instruction, sorted by the offset of their partial sums */
-    struct moving *moving;    /* by transfer */
-    struct offset_set alive;  /* instances that are alive at the current instruction */
+    const struct fold **fold;  /* folds of the current instruction, sorted by the offset of their partial sums */
+    struct moving *moving;     /* by transfer */
+    int *flying, flying_count; /* transfers that have begun and were not waited for */
+    struct offset_set alive;   /* instances that are alive at the current instruction */
     uint64_t alive_bytes;
     /* Lists of instances by the instruction at which they begin and end. Entries are indices + 1; 0: the list's end. */
     int *begins, *ends;         /* by instruction: first of the list */
@@ -241,11 +242,27 @@ static uint64_t slice_bytes(const struct replay *r, const struct tensor *tensor,
                             : tensor_bytes(tensor);
 }
 
+/* What goes out may still be read; what comes in may not be touched at all. There are few. */
+static plim_status check_flying(struct replay *r, const struct access *access)
+{
+    for (int f = 0; f < r->flying_count; f++) {
+        const struct transfer *transfer = &r->phase->transfer[r->flying[f]];
+        bool out = r->moving[r->flying[f]].where == GOING_OUT;
+        r->steps++;
+        if ((access->write || !out) &&
+            overlaps(access->offset, access->bytes, out ? transfer->from : transfer->to, transfer->bytes))
+            return wrong_at(r, access->node, " touches %s at instruction %d, which is on its way",
+                            transfer->tensor->name, r->at);
+    }
+    return PLIM_OK;
+}
+
 static plim_status note_access(struct replay *r, struct access access)
 {
     if (access.offset >= r->program->persistent_bytes && !inside_alive(r, access.offset, access.bytes))
         return wrong_at(r, access.node, " reaches bytes at %llu that nobody owns at instruction %d",
                         (unsigned long long)access.offset, r->at);
+    TRY(check_flying(r, &access));
     r->access[r->access_count++] = access;
     return PLIM_OK;
 }
@@ -427,8 +444,10 @@ static plim_status replay_task(struct replay *r, const struct task *task)
     TRY(check_scratch(r, task, &cut));
     TRY(check_outputs_apart(r, task, &cut));
     write_copies(r, task, &cut);
-    if (task->kernel->pack_bytes)
+    if (task->kernel->pack_bytes) {
         TRY(note_access(r, (struct access){task->pack, task->kernel->pack_bytes, 0, true, node}));
+        forget_copies(r, SPACE_TENSOR_ARENA, task->pack, task->kernel->pack_bytes);
+    }
     for (int i = 0; i < node->input_count; i++)
         if (node->input[i] && updates(node, i))
             r->version[node->input[i]->id]++;
@@ -517,6 +536,7 @@ static plim_status finish_task(struct replay *r, const struct task *task)
             continue;
         if (to < r->program->persistent_bytes || !inside_alive(r, to, bytes))
             return wrong_at(r, node, ": the sum %s goes where nobody owns it", tensor->name);
+        TRY(check_flying(r, &(struct access){to, bytes, 0, true, node}));
         if (fold && overlaps(to, bytes, fold->from, fold->stride * (uint64_t)fold->parts))
             return wrong_at(r, node, ": a fold writes over its own parts");
         record_copy(r, tensor, (struct copy){SPACE_TENSOR_ARENA, to, bytes, false});
@@ -590,6 +610,7 @@ static plim_status begin_transfer(struct replay *r, const struct transfer *trans
     if (!inside_alive(r, offset, transfer->bytes))
         return wrong_transfer(r, transfer, "reaches bytes that nobody owns");
     moving->owner = met->owner;
+    r->flying[r->flying_count++] = r->instruction->transfer;
     return PLIM_OK;
 }
 
@@ -611,6 +632,14 @@ static plim_status replay_in(struct replay *r, const struct transfer *transfer, 
     return begin_transfer(r, transfer, moving, transfer->to);
 }
 
+static void land(struct replay *r)
+{
+    int f = 0;
+    while (r->flying[f] != r->instruction->transfer)
+        f++;
+    r->flying[f] = r->flying[--r->flying_count];
+}
+
 static plim_status replay_wait(struct replay *r, const struct transfer *transfer, struct moving *moving)
 {
     bool out = moving->where == GOING_OUT;
@@ -622,6 +651,7 @@ static plim_status replay_wait(struct replay *r, const struct transfer *transfer
         (!out && offset_set_overlap(&r->held, transfer->to, transfer->bytes)))
         return wrong_transfer(r, transfer, "does not have its bytes for itself");
     moving->where = out ? ON_DISK : IS_BACK;
+    land(r);
     if (out)
         forget_copies(r, SPACE_TENSOR_ARENA, transfer->from, transfer->bytes);
     else
@@ -750,9 +780,10 @@ static bool take_tables(struct replay *r)
     r->next_begin = arena_array(&r->work, instances, sizeof(*r->next_begin));
     r->next_end = arena_array(&r->work, instances, sizeof(*r->next_end));
     r->moving = arena_array(&r->work, (size_t)r->phase->transfer_count, sizeof(*r->moving));
-    return r->moving && r->copy && r->version && r->expected && r->ran && r->access && r->fold && r->begins &&
-           r->ends && r->next_begin && r->next_end && take_alive(r) && take_offsets(r, &r->held, SPACE_TENSOR_ARENA) &&
-           take_offsets(r, &r->slices, SPACE_WORKER);
+    r->flying = arena_array(&r->work, (size_t)r->phase->transfer_count, sizeof(*r->flying));
+    return r->moving && r->flying && r->copy && r->version && r->expected && r->ran && r->access && r->fold &&
+           r->begins && r->ends && r->next_begin && r->next_end && take_alive(r) &&
+           take_offsets(r, &r->held, SPACE_TENSOR_ARENA) && take_offsets(r, &r->slices, SPACE_WORKER);
 }
 
 /* Each list is in the order of the instances. */

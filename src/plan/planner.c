@@ -81,6 +81,7 @@ static void count_figures(struct plan_figures *out, const struct program *progra
     };
     for (int i = 0; i < phase->instance_count; i++)
         out->kept += phase->instance[i].tag == TAG_ACTIVATIONS;
+    out->kept -= 2 * phase->transfer_count; /* a value that is spilled has an instance before and one after */
     for (int n = 0; n < phase->graph->node_count; n++)
         out->recomputed += phase->graph->node[n]->again;
     out->spilled = phase->transfer_count;
@@ -152,19 +153,36 @@ static plim_status try_point(bool *made, struct plan *plan, int point, plim_erro
     return budget_go_on(plan->budget, error); /* a stop refuses memory, too */
 }
 
-/* Makes the last point, to know what it takes. It goes if it cannot be made, or is no smaller than the one before it. */
+/* Makes the points that end a search, to know what they take: the model is rough. What lies behind the smallest of them
+   goes. */
+static plim_status compare_ends(struct plan *plan, plim_error *error)
+{
+    struct frontier *frontier = &plan->frontier;
+    int least = -1;
+    for (int k = 1; k < frontier->count; k++) {
+        bool made = false;
+        if (frontier->point[k].ends_search)
+            TRY(try_point(&made, plan, k, error));
+        if (made && (least < 0 || frontier->point[k].cost <= frontier->point[least].cost))
+            least = k;
+    }
+    frontier->count = least < 0 ? frontier->count : least + 1;
+    return PLIM_OK;
+}
+
+/* The last point goes if it cannot be made, or is no smaller than the one before it. */
 static plim_status find_floor(struct plan *plan, plim_error *error)
 {
     struct frontier *frontier = &plan->frontier;
+    TRY(compare_ends(plan, error));
     for (; frontier->count > 1; frontier->count--) {
         int last = frontier->count - 1;
-        bool made, before = true;
+        bool made, before;
         TRY(try_point(&made, plan, last, error));
         if (!made)
             continue;
-        if (point_cost(plan, last - 1) <= frontier->point[last].cost)
-            TRY(try_point(&before, plan, last - 1, error));
-        if (!before || point_cost(plan, last - 1) > frontier->point[last].cost)
+        TRY(try_point(&before, plan, last - 1, error));
+        if (!before || frontier->point[last - 1].cost > frontier->point[last].cost)
             return PLIM_OK;
     }
     return PLIM_OK;
@@ -201,8 +219,8 @@ bool plan_has_next(const struct plan *plan)
     return !plan->fits && !plan->backend->missing_bytes && plan->point + 1 < plan->frontier.count;
 }
 
-/* The model knows packing and slice buffers only roughly. */
-#define MODEL_SLACK 0.03
+/* The model knows packing, slice buffers and what chains take in only roughly. */
+#define MODEL_SLACK 0.12
 
 /* Whether the point could fit, by the model. */
 static bool is_in_reach(const struct plan *plan, int point)

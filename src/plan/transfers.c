@@ -164,7 +164,8 @@ static void schedule_writes(struct scheduling *s)
         double begin = s->start[move->step[MOVE_OUT]];
         idle = (begin > idle ? begin : idle) + transfer_seconds(moved_bytes(b, move));
         idle = move->waits ? begin : idle; /* while the step waits, its time stands still */
-        move->step[MOVE_OUT_DONE] = chain_from(s, idle);
+        int done = chain_from(s, idle);    /* a chain of no work begins when the one behind it does */
+        move->step[MOVE_OUT_DONE] = done > move->step[MOVE_OUT] ? done : move->step[MOVE_OUT];
     }
 }
 

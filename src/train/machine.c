@@ -10,7 +10,6 @@
 #include "base/files/transfer_file.h"
 #include "base/numbers/floats.h"
 #include "base/numbers/minmax.h"
-#include "base/text/text.h"
 #include "formats/files/scratch_file.h"
 #include "train/trainer.h"
 
@@ -413,10 +412,8 @@ static plim_status open_scratch(struct machine *machine, struct scratch_disk *di
     if (!program->transfer_count)
         return PLIM_OK;
     if (!scratch_disk_take(disk, bytes)) {
-        char size[16], left[16];
-        text_size(size, bytes);
-        text_size(left, scratch_disk_left(disk));
-        return hint(error, fail(error, PLIM_OVER_DISK, "spilling takes %s of disk; %s are left", size, left),
+        unsigned long long needs = bytes, left = scratch_disk_left(disk);
+        return hint(error, fail(error, PLIM_OVER_DISK, "spilling takes %llu bytes of disk; %llu are left", needs, left),
                     "--disk allows more, or plan: {spill: never}");
     }
     machine->disk = disk;

@@ -173,12 +173,29 @@ class Planner(unittest.TestCase):
     def test_no_more_is_spilled_than_the_disk_has_room_for(self):
         path = self.job("residual")
         whole = self.run_plim("plan", path, "--set", "plan.spill=always")["plan"]
-        for disk in (0, whole["spill_bytes"] // 2):
-            plan = self.run_plim("train", path, "--set", "plan.spill=always", "--disk", f"{disk // 1024}KiB")["plan"]
-            self.assertLessEqual(plan["spill_bytes"], disk)
-            self.assertEqual(plan["spill_bytes"] > 0, disk > 0)
-        if os.path.isdir("/dev/shm"):  # its bytes would be memory
-            self.assertEqual(self.run_plim("train", path, "--set", "plan.spill=always", "--scratch", "/dev/shm")["plan"]["spill_bytes"], 0)
+        for disk in (whole["spill_bytes"] // 2, 2 * whole["spill_bytes"]):
+            plan = self.run_plim("train", path, "--set", "plan.spill=always", "--disk", disk)["plan"]
+            self.assertGreater(plan["spill_bytes"], disk // 4)
+            self.assertLessEqual(plan["spill_bytes"], disk // 2)
+        smallest = whole["frontier"][0]["bytes"]
+        for options, why in ((["--scratch", "/dev/shm"], "it is in memory"), (["--scratch", "/not/there"], "no scratch file can be made"),
+                             (["--disk", "0MiB"], "--disk leaves no room")):
+            error = self.run_plim("train", path, "--set", "plan.spill=always", *options, code=4)["error"]
+            self.assertIn(why, error["message"])
+            events = self.run_plim("train", path, *options)  # what is not needed is not asked for
+            self.assertEqual(events["plan"]["spill_bytes"], 0)
+
+    def test_the_disk_does_not_make_plans_worse(self):
+        """Within what the model of a step is off by: plans of the smallest models differ from it by some percent."""
+        for name in MODELS:
+            path = self.job(name)
+            with self.subTest(name):
+                never = self.run_plim("plan", path, "--set", "plan.spill=never")["plan"]
+                self.assertLessEqual(self.plan(path, "auto")["smallest_budget_bytes"], 1.05 * never["smallest_budget_bytes"])
+                for point in never["frontier"][1::2]:
+                    budget = int(1.05 * point["bytes"])
+                    stated = self.run_plim("plan", path, "--memory", budget, "--set", "plan.spill=never")["plan"]["relative_time"]
+                    self.assertLessEqual(self.plan(path, budget)["relative_time"], stated + 0.05)
 
     def test_unknown_techniques_are_refused(self):
         path = self.job("residual")

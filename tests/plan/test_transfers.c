@@ -196,12 +196,42 @@ static void move_nothing_known(struct run *run)
     instruction_of(run, INSTRUCTION_OUT, 0)->transfer = train_of(run)->transfer_count;
 }
 
+/* The partial sums of a task that runs while the first value is on its way out, or in, go where that value is. */
+static void add_over(struct run *run, enum instruction_kind kind)
+{
+    struct instruction *begin = instruction_of(run, kind, 0), *wait, *compute;
+    const struct transfer *transfer = &train_of(run)->transfer[begin->transfer];
+    uint64_t to = kind == INSTRUCTION_OUT ? transfer->from : transfer->to;
+    for (wait = begin; wait->kind != INSTRUCTION_WAIT || wait->transfer != begin->transfer; wait++)
+        continue;
+    for (compute = wait; compute->fold_count == 0; compute++)
+        continue;
+    for (int t = 0; t < compute->task_count; t++)
+        for (int k = 0; k < compute->task[t].node->output_count; k++)
+            if (compute->task[t].output[k].part_bytes && compute->task[t].output[k].offset == compute->fold[0].from)
+                compute->task[t].output[k].offset = to;
+    compute->fold[0].from = to;
+    for (; wait < compute; wait++)
+        swap(wait, wait + 1);
+}
+
+static void add_over_what_goes_out(struct run *run)
+{
+    add_over(run, INSTRUCTION_OUT);
+}
+
+static void add_over_what_comes_in(struct run *run)
+{
+    add_over(run, INSTRUCTION_IN);
+}
+
 static void spoilt_plans_are_found(void **state)
 {
     static void (*const spoil[])(struct run *) = {
-        forget_to_wait,     read_before_it_is_back, never_come_back,   go_out_twice,
-        share_the_file,     move_too_little,        misalign,          pass_the_end,
-        take_another_value, come_back_elsewhere,    move_nothing_known};
+        forget_to_wait,        read_before_it_is_back, never_come_back,    go_out_twice,
+        share_the_file,        move_too_little,        misalign,           pass_the_end,
+        take_another_value,    come_back_elsewhere,    move_nothing_known, add_over_what_goes_out,
+        add_over_what_comes_in};
     struct spilled spilled[4 * LAYERS];
     (void)state;
     for (size_t k = 0; k < COUNT(spoil); k++) {

@@ -650,7 +650,7 @@ plim_status file_allocate(struct file *file, uint64_t bytes, plim_error *error)
 
 plim_status file_prove_room(struct budget *budget, const char *folder, uint64_t bytes, plim_error *error)
 {
-    struct file *file;
+    struct file *file = NULL;
     if (bytes == 0)
         return PLIM_OK;
     TRY(file_open(&file, budget, folder, FILE_SCRATCH, error));

@@ -177,11 +177,17 @@ struct pattern {
     int segment;
 };
 
+/* What the disk has no room for stays. */
 static void set_pattern(struct drop_search *s, struct pattern pattern, int count)
 {
+    uint64_t room = s->model->freedom.spill_bytes;
     for (int v = 0; v < s->model->value_count; v++) {
+        const struct releasable *value = &s->model->value[v];
         bool leaves = v < count && (!pattern.segment || v % pattern.segment != 0);
         set_side(s, v, leaves ? pattern.side : KEPT);
+        if (side_of(s, v) >= SPILLED && value->disk_bytes > room)
+            set_side(s, v, KEPT);
+        room -= side_of(s, v) >= SPILLED ? value->disk_bytes : 0;
     }
 }
 
@@ -267,7 +273,7 @@ static double sum_spilled(const struct drop_search *s)
 {
     double bytes = 0;
     for (int v = 0; v < s->model->value_count; v++)
-        bytes += side_of(s, v) >= SPILLED ? (double)s->model->value[v].bytes : 0;
+        bytes += side_of(s, v) >= SPILLED ? (double)s->model->value[v].disk_bytes : 0;
     return bytes;
 }
 
@@ -282,7 +288,8 @@ static int best_to_leave(enum side *side, const struct drop_search *s)
             continue;
         double bytes = relief(s, value);
         double dropping = value->may_drop ? bytes / seconds_to_repeat(s, value) : 0;
-        double spilling = value->may_spill ? bytes / seconds_to_spill(s, value, spilled) : 0;
+        bool room = spilled + (double)value->disk_bytes <= (double)s->model->freedom.spill_bytes;
+        double spilling = value->may_spill && room ? bytes / seconds_to_spill(s, value, spilled) : 0;
         if (dropping <= best && spilling <= best)
             continue;
         best = dropping >= spilling ? dropping : spilling;

@@ -2,6 +2,8 @@
    the steps become smaller. */
 #include "plan/search/frontier.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory/budget_stop.h"
@@ -20,11 +22,9 @@ struct points {
     struct arena *tables; /* of what stays */
 };
 
-static plim_status points_init(struct points *out, const struct program *program, const struct technique_rules *rules,
+static plim_status points_init(struct points *out, const struct program *program, struct step_freedom freedom,
                                struct arena *tables, struct arena *work, plim_error *error)
 {
-    const struct step_freedom freedom = {.may_drop = rules->recompute.kind != RECOMPUTE_NEVER,
-                                         .spill_bytes = rules->spill == SPILL_NEVER ? 0 : rules->disk_bytes};
     *out = (struct points){.tables = tables};
     TRY(step_model_make(&out->model, &program->phase[PHASE_TRAIN], freedom, work, error));
     TRY(step_choice_make(&out->choice.values, &out->model, work, error));
@@ -95,7 +95,7 @@ static uint64_t other_phases(const struct program *program)
 static plim_status find_points(struct frontier *out, struct points *p, uint64_t least, plim_error *error)
 {
     uint64_t peak = out->point[0].peak, step = peak / STEPS;
-    for (int halved = 0; out->count < MOST_POINTS && halved <= MOST_HALVING && peak > least;) {
+    for (int halved = 0; out->count < MOST_FOUND && halved <= MOST_HALVING && peak > least;) {
         TRY(budget_go_on(p->tables->budget, error));
         drop_search_run(&p->choice, p->search, max_u64(peak > step ? peak - step : 0, least));
         if (p->choice.found) {
@@ -106,6 +106,7 @@ static plim_status find_points(struct frontier *out, struct points *p, uint64_t 
             halved++;
         }
     }
+    out->point[out->count - 1].ends_search = true;
     return PLIM_OK;
 }
 
@@ -141,9 +142,9 @@ static void spill_rest(struct points *p)
     uint64_t room = p->model.freedom.spill_bytes;
     for (int v = 0; v < p->model.value_count; v++) {
         const struct releasable *value = &p->model.value[v];
-        bool spills = value->may_spill && !p->choice.values.dropped[value->tensor] && value->bytes <= room;
+        bool spills = value->may_spill && !p->choice.values.dropped[value->tensor] && value->disk_bytes <= room;
         p->choice.values.spilled[value->tensor] = p->choice.values.waits[value->tensor] = spills;
-        room -= spills ? value->bytes : 0;
+        room -= spills ? value->disk_bytes : 0;
     }
 }
 
@@ -162,11 +163,17 @@ static bool has_large_values(const struct phase *phase)
     return false;
 }
 
+static struct step_freedom freedom_of(const struct technique_rules *rules)
+{
+    return (struct step_freedom){.may_drop = rules->recompute.kind != RECOMPUTE_NEVER,
+                                 .spill_bytes = rules->spill == SPILL_NEVER ? 0 : rules->disk_bytes};
+}
+
 /* Whether there is nothing to choose from. */
 static bool is_settled(const struct program *program, const struct technique_rules *rules)
 {
-    bool spills = rules->spill != SPILL_NEVER && rules->disk_bytes;
-    return (rules->recompute.kind == RECOMPUTE_NEVER && !spills) || !has_large_values(&program->phase[PHASE_TRAIN]);
+    struct step_freedom freedom = freedom_of(rules);
+    return (!freedom.may_drop && !freedom.spill_bytes) || !has_large_values(&program->phase[PHASE_TRAIN]);
 }
 
 /* What is stated for any budget: values of layers are dropped, all others are spilled. */
@@ -175,18 +182,15 @@ static bool is_stated(const struct technique_rules *rules)
     return rules->recompute.kind == RECOMPUTE_LAYERS || rules->spill == SPILL_ALWAYS;
 }
 
-/* The one point of such rules. With SPILL_ALWAYS what is not named to be dropped is not dropped; with RECOMPUTE_ALWAYS, what
-   `smallest` drops is. */
+/* The one point of such rules. What is not named to be dropped is not dropped, but of RECOMPUTE_ALWAYS what `smallest`
+   drops. */
 static plim_status state_point(struct frontier_point *out, struct points *p, const struct technique_rules *rules,
                                const struct frontier_point *smallest, plim_error *error)
 {
     struct step_choice *values = &p->choice.values;
-    memset(values->dropped, 0, (size_t)p->model.graph->tensor_count * sizeof *values->dropped);
-    memset(values->spilled, 0, (size_t)p->model.graph->tensor_count * sizeof *values->spilled);
-    memset(values->waits, 0, (size_t)p->model.graph->tensor_count * sizeof *values->waits);
     if (rules->recompute.kind == RECOMPUTE_LAYERS)
         drop_layers(p, &rules->recompute);
-    for (int d = 0; smallest && d < smallest->dropped_count; d++)
+    for (int d = 0; d < smallest->dropped_count; d++)
         values->dropped[smallest->dropped[d]] = true;
     if (rules->spill == SPILL_ALWAYS)
         spill_rest(p);
@@ -195,36 +199,94 @@ static plim_status state_point(struct frontier_point *out, struct points *p, con
     return make_point(out, p, error);
 }
 
-static plim_status find(struct frontier *out, struct points *p, const struct program *program,
-                        const struct technique_rules *rules, plim_error *error)
-{
-    if (!p->model.value_count)
-        return PLIM_OK;
-    bool always = rules->recompute.kind == RECOMPUTE_ALWAYS;
-    if (!is_stated(rules) || always)
-        TRY(find_points(out, p, other_phases(program), error));
-    if (!is_stated(rules))
-        return PLIM_OK;
-    struct frontier_point smallest = out->point[out->count - 1];
-    out->count = 1;
-    return state_point(&out->point[0], p, rules, always ? &smallest : NULL, error);
-}
-
-plim_status frontier_find(struct frontier *out, const struct program *program, const struct technique_rules *rules,
+/* From the program as it is to the least that this freedom reaches. */
+static plim_status search(struct frontier *out, const struct program *program, struct step_freedom freedom,
                           struct arena *tables, plim_error *error)
 {
     struct arena work;
     struct points p;
     *out =
         (struct frontier){.count = 1, .point[0] = {.peak = program->phase[PHASE_TRAIN].max_live, .relative_time = 1}};
-    if (is_settled(program, rules))
+    if (!freedom.may_drop && !freedom.spill_bytes)
         return PLIM_OK;
     arena_init(&work, tables->budget, TAG_PLANNER);
-    plim_status status = points_init(&p, program, rules, tables, &work, error);
-    if (status == PLIM_OK)
-        status = find(out, &p, program, rules, error);
+    plim_status status = points_init(&p, program, freedom, tables, &work, error);
+    if (status == PLIM_OK && p.model.value_count)
+        status = find_points(out, &p, other_phases(program), error);
     arena_release(&work);
-    if (status != PLIM_OVER_BUDGET || is_stated(rules) || rules->recompute.kind == RECOMPUTE_ALWAYS)
+    return status;
+}
+
+static int by_peak(const void *left, const void *right)
+{
+    const struct frontier_point *a = left, *b = right;
+    if (a->peak != b->peak)
+        return a->peak > b->peak ? -1 : 1;
+    return a->relative_time > b->relative_time ? -1 : a->relative_time < b->relative_time;
+}
+
+/* Adds the points of `other` and takes away those that are beaten: others hold no more and are as fast. */
+static void merge(struct frontier *to, const struct frontier *other)
+{
+    double fastest = HUGE_VAL;
+    int kept = MOST_POINTS;
+    memcpy(&to->point[to->count], &other->point[1], (size_t)(other->count - 1) * sizeof *to->point);
+    to->count += other->count - 1; /* both begin with the program as it is */
+    qsort(to->point, (size_t)to->count, sizeof *to->point, by_peak);
+    for (int k = to->count - 1; k >= 0; k--)
+        if (to->point[k].relative_time < fastest) {
+            fastest = to->point[k].relative_time;
+            to->point[--kept] = to->point[k]; /* k is below `kept`: nothing is lost */
+        }
+    to->count = MOST_POINTS - kept;
+    memmove(to->point, &to->point[kept], (size_t)to->count * sizeof *to->point);
+}
+
+/* Where the disk may be used, points that do without it are points, too: it never makes a plan slower. Of
+   RECOMPUTE_ALWAYS the smallest program is meant that dropping makes. */
+static plim_status search_all(struct frontier *out, const struct program *program, const struct technique_rules *rules,
+                              struct arena *tables, plim_error *error)
+{
+    struct step_freedom freedom = freedom_of(rules), dropping = {.may_drop = freedom.may_drop};
+    struct frontier spilling;
+    TRY(search(out, program, dropping, tables, error));
+    if (!freedom.spill_bytes || rules->recompute.kind == RECOMPUTE_ALWAYS)
+        return PLIM_OK;
+    TRY(search(&spilling, program, freedom, tables, error));
+    merge(out, &spilling);
+    return PLIM_OK;
+}
+
+static plim_status find_stated(struct frontier *out, const struct program *program, const struct technique_rules *rules,
+                               struct arena *tables, plim_error *error)
+{
+    struct arena work;
+    struct points p;
+    struct frontier_point smallest = {0};
+    if (rules->recompute.kind == RECOMPUTE_ALWAYS) {
+        TRY(search_all(out, program, rules, tables, error));
+        smallest = out->point[out->count - 1];
+    }
+    arena_init(&work, tables->budget, TAG_PLANNER);
+    plim_status status = points_init(&p, program, freedom_of(rules), tables, &work, error);
+    out->count = 1;
+    if (status == PLIM_OK && p.model.value_count)
+        status = state_point(&out->point[0], &p, rules, &smallest, error);
+    arena_release(&work);
+    return status;
+}
+
+plim_status frontier_find(struct frontier *out, const struct program *program, const struct technique_rules *rules,
+                          struct arena *tables, plim_error *error)
+{
+    *out =
+        (struct frontier){.count = 1, .point[0] = {.peak = program->phase[PHASE_TRAIN].max_live, .relative_time = 1}};
+    if (is_settled(program, rules))
+        return PLIM_OK;
+    if (is_stated(rules))
+        return find_stated(out, program, rules, tables, error);
+    plim_status status = search_all(out, program, rules, tables, error);
+    if (status != PLIM_OVER_BUDGET || rules->recompute.kind == RECOMPUTE_ALWAYS)
         return status;
     out->count = 1; /* no memory to search in: there is the plan that there is */
     return PLIM_OK;
@@ -239,9 +301,9 @@ plim_status frontier_reach(struct frontier_point *out, const struct program *pro
     if (is_settled(program, rules))
         return PLIM_OK;
     arena_init(&work, tables->budget, TAG_PLANNER);
-    plim_status status = points_init(&p, program, rules, tables, &work, error);
+    plim_status status = points_init(&p, program, freedom_of(rules), tables, &work, error);
     if (status == PLIM_OK && p.model.value_count && is_stated(rules)) {
-        status = state_point(out, &p, rules, NULL, error);
+        status = state_point(out, &p, rules, &(struct frontier_point){0}, error);
     } else if (status == PLIM_OK && p.model.value_count) {
         drop_search_run(&p.choice, p.search, limit);
         if (p.choice.found)

@@ -7,7 +7,8 @@
 
 #include "plan/search/step_model.h"
 
-#define MOST_POINTS 24
+#define MOST_FOUND  24               /* points of one search */
+#define MOST_POINTS (2 * MOST_FOUND) /* without the disk, and with it */
 
 /* Which values may be dropped: a choice of the user's. */
 enum recompute {
@@ -42,6 +43,7 @@ struct frontier_point {
     int spilled_count;
     uint64_t peak;         /* live bytes of the training step, by the model; of the first point as planned */
     double relative_time;  /* by the model; 1: the time of the first point */
+    bool ends_search;      /* the last one that a search found */
     uint64_t cost;         /* of the program made of it, as struct plan has it; 0: none was made yet */
     uint64_t budget_bytes; /* the smallest budget in which it works; set by plan_decide */
 };

@@ -2,7 +2,7 @@
 
    The rates are those of a nominal machine, not of this one: plans compare the work of one node with that of another,
    and a plan must be the same in every run. NEEDSWORK: a calibration that is measured once and kept would know kernels
-   that are slower than their arithmetic says. */
+   that are slower than their arithmetic says, and how fast the disk is. */
 #include "plan/search/op_time.h"
 
 #include "transform/in_place.h"

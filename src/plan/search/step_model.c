@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/files/transfer_file.h"
+#include "base/numbers/checked.h"
 #include "base/numbers/minmax.h"
 #include "plan/search/op_time.h"
 #include "transform/in_place.h"
@@ -127,6 +129,7 @@ static void add_value(struct step_model *model, const struct tensor *tensor, con
     int t = tensor->id;
     struct releasable value = {.tensor = t,
                                .bytes = layout_bytes(tensor_bytes(tensor)),
+                               .disk_bytes = round_up(tensor_bytes(tensor), TRANSFER_ALIGNMENT),
                                .begin = touches->forward_end[t] + 1,
                                .read = slot[model->retention.first_read[t]],
                                .local = !touches->apart[t] && joins_chains(tensor),
@@ -384,7 +387,7 @@ static uint64_t spilled_bytes(const struct step_model *model, const struct step_
 {
     uint64_t bytes = 0;
     for (int v = 0; v < model->value_count; v++)
-        bytes += choice->spilled[model->value[v].tensor] ? model->value[v].bytes : 0;
+        bytes += choice->spilled[model->value[v].tensor] ? model->value[v].disk_bytes : 0;
     return bytes;
 }
 

@@ -13,10 +13,11 @@
 /* A value that need not stay in the arena. Slots are instructions of the program. */
 struct releasable {
     int tensor;
-    uint64_t bytes;
-    int begin;  /* the first slot behind its maker and its readers in the forward pass */
-    int read;   /* the slot of the first backward reader */
-    bool local; /* computed again where it is read, it lives in slice buffers */
+    uint64_t bytes;      /* in the arena */
+    uint64_t disk_bytes; /* in the scratch file */
+    int begin;           /* the first slot behind its maker and its readers in the forward pass */
+    int read;            /* the slot of the first backward reader */
+    bool local;          /* computed again where it is read, it lives in slice buffers */
     bool may_drop, may_spill;
 };
 
