@@ -3,10 +3,11 @@
    1. Patterns: among the first q values in program order all but one of m are dropped, as checkpointing by segments
       does; or all of them are spilled. The best of them is a start that single moves do not find.
    2. Moves: as long as some slot is over the limit, the value is dropped or spilled that takes off the most bytes over
-      the limit for the least time; or one is kept after all, because a segment that is too long is over the limit itself.
+      the limit for the least time; or one is kept after all, because a segment that is too long is over the limit
+      itself.
    3. Pruning: what need not leave is kept again.
-   4. Annealing from the best choice so far: one or two values change sides (kept, dropped, spilled with or without a wait). Bytes over the limit have a price that rises
-      while the heat falls.
+   4. Annealing from the best choice so far: one or two values change sides (kept, dropped, spilled with or without a
+      wait). Bytes over the limit have a price that rises while the heat falls.
 
    Every choice that is tried counts, so the best of all is the result. Random numbers are functions of the round: the
    same model and limit give the same choice. A search visits a bounded number of the model's entries. */
