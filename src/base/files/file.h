@@ -66,6 +66,9 @@ uint64_t file_bytes_read(const struct file *file);
 /* True when the file lives in memory (tmpfs, ramfs): its bytes count as memory. */
 bool file_in_memory(struct file *file);
 bool file_folder_in_memory(const char *folder);
+/* How many more bytes a file in this folder may have, as far as the system tells: the disk's free bytes, and the limit
+   of the process on the size of files. UINT64_MAX where it does not tell. */
+uint64_t file_room(const char *folder);
 /* Takes so many bytes of the disk under this folder for a moment: what is
    missing later is reported now. Where the file system cannot tell, it is PLIM_OK. */
 plim_status file_prove_room(struct budget *budget, const char *folder, uint64_t bytes, plim_error *error);

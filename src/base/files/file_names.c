@@ -7,9 +7,13 @@
 #include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+
+#include "base/numbers/checked.h"
 
 static plim_status look_at(struct stat *out, bool *there, const char *path, plim_error *error)
 {
@@ -99,6 +103,18 @@ bool file_folder_in_memory(const char *folder)
 {
     struct statfs system;
     return statfs(folder, &system) == 0 && file_system_in_memory(&system);
+}
+
+uint64_t file_room(const char *folder)
+{
+    struct statvfs system;
+    struct rlimit limit;
+    uint64_t room = UINT64_MAX;
+    if (statvfs(folder, &system) == 0 && !mul_u64(&room, system.f_bavail, system.f_frsize))
+        room = UINT64_MAX;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < room)
+        room = limit.rlim_cur;
+    return room;
 }
 
 static bool is_folder(const char *path)

@@ -5,8 +5,8 @@
       events of all pieces, whatever failed. io_destroy waits for everything in flight: closing relies on that, and so
       does abandon(), for events that do not come.
    3. A piece that the system does not take, or transfers only in part, is finished by pread or pwrite. The system keeps
-      these and O_DIRECT coherent; their pages are dropped so that the page cache does not grow. Only an error of the
-      disk is an error of the transfer, and a piece that failed stops no other.
+      these and O_DIRECT coherent. The pages of every piece are dropped so that the page cache does not grow. Only an
+      error of the disk is an error of the transfer, and a piece that failed stops no other.
    4. The file has its final size before the first transfer, because writes that extend a file are not asynchronous. */
 #include "base/files/transfer_file.h"
 
@@ -89,10 +89,10 @@ static void open_direct(struct transfer_file *file)
 static plim_status open_in(struct transfer_file *file, const char *folder, plim_error *error)
 {
     TRY(file_open(&file->file, file->budget, folder, FILE_SCRATCH, error));
+    file->in_memory = file_in_memory(file->file);
     TRY(file_allocate(file->file, file->bytes, error));
     file_expect_random(file->file); /* reading ahead would leave in the page cache what nobody drops */
-    file->in_memory = file_in_memory(file->file);
-    if (!file->in_memory) /* newer kernels open files of tmpfs with O_DIRECT, to no avail */
+    if (!file->in_memory)           /* newer kernels open files of tmpfs with O_DIRECT, to no avail */
         open_direct(file);
     return PLIM_OK;
 }
@@ -138,7 +138,6 @@ static int move_step(struct transfer_file *file, const struct transfer *transfer
 static int move_rest(struct transfer_file *file, const struct piece *piece, uint64_t done)
 {
     const struct transfer *transfer = &file->transfer[piece->id];
-    uint64_t from = done;
     int times = 0;
     while (done < piece->bytes) {
         int step = move_step(file, transfer, piece->at + done, piece->bytes - done);
@@ -149,12 +148,7 @@ static int move_rest(struct transfer_file *file, const struct piece *piece, uint
         done += (uint64_t)step;
         times = 0;
     }
-    if (file->in_memory)
-        return 0;
-    file_drop(file->file, transfer->offset + piece->at + from, piece->bytes - from);
-    if (!transfer->out)
-        return 0;
-    return file_faulted(FAULT_SYNC) ? errno : file_lost(file->file);
+    return 0;
 }
 
 /* The system or the file system does not know how: it would refuse the next piece, too. */
@@ -169,6 +163,21 @@ static bool is_passing(int error_number)
     return error_number == EINTR || error_number == EAGAIN || error_number == ENOMEM;
 }
 
+/* Some file systems do a transfer with O_DIRECT through the page cache without a word (journalled data, encryption).
+   What they left there would count as memory, and only who asks is told of a failed write-back. An error number, or
+   0. */
+static int sweep(struct transfer_file *file, const struct piece *piece)
+{
+    const struct transfer *transfer = &file->transfer[piece->id];
+    if (file->in_memory)
+        return 0;
+    file_drop(file->file, transfer->offset + piece->at, piece->bytes);
+    if (!transfer->out)
+        return 0;
+    int lost = file_faulted(FAULT_SYNC) ? errno : file_lost(file->file);
+    return is_passing(lost) ? 0 : lost;
+}
+
 /* The end of a piece. `result`: how many of its bytes the system has transferred, or an error number below 0. */
 static void settle(struct transfer_file *file, const struct piece *piece, int64_t result)
 {
@@ -179,6 +188,8 @@ static void settle(struct transfer_file *file, const struct piece *piece, int64_
         file->direct = false;
     if (is_refusal(error_number) || is_passing(error_number) || (!error_number && done < piece->bytes))
         error_number = move_rest(file, piece, done);
+    if (!error_number)
+        error_number = sweep(file, piece);
     if (error_number && !transfer->error_number)
         transfer->error_number = error_number;
     if (!error_number)
@@ -212,12 +223,13 @@ static bool reap(struct transfer_file *file)
     struct io_event events[REQUESTS];
     long count;
     int times = 0;
+    bool fault;
     if (!file->in_flight)
         return false;
-    do
-        count =
-            file_faulted(FAULT_SYNC) ? -1 : syscall(SYS_io_getevents, file->context, 1L, (long)REQUESTS, events, NULL);
-    while (count < 0 && file_interrupted(&times));
+    do { /* of the system's own interruptions there may be any number while a disk stalls */
+        fault = file_faulted(FAULT_SYNC);
+        count = fault ? -1 : syscall(SYS_io_getevents, file->context, 1L, (long)REQUESTS, events, NULL);
+    } while (count < 0 && (fault ? file_interrupted(&times) : errno == EINTR));
     if (count <= 0)
         abandon(file);
     for (long e = 0; e < count; e++)
