@@ -95,7 +95,7 @@ static plim_status initialize(struct plim_program *program, plim_error *error)
 {
     for (int i = 0; i < program->plan->persistent_count; i++) {
         const struct tensor *tensor = program->plan->persistent[i];
-        void *data = persistent_data(&program->machine, i);
+        void *data = state_piece(&program->machine, i, 0).data;
         for (int64_t k = 0; tensor->kind == KIND_STATE && k < shape_count(&tensor->shape); k++)
             element_set(data, tensor->type, k, tensor->initial);
     }

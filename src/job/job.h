@@ -59,6 +59,7 @@ struct plim_job {
     struct training training;
     struct recompute_rule recompute;
     enum spill spill;
+    struct page_rule page;
     const struct yaml *recompute_layers; /* the list of names, or NULL */
     struct trainer_options options;
 

@@ -67,6 +67,11 @@ static void techniques_text(struct text *out, const struct plim_job *job)
         text_size(bytes, figures->spilled_bytes);
         line_wrap_word(&wrap, "spill %lld (%s a step)", (long long)figures->spilled, bytes);
     }
+    if (figures->paged) {
+        char bytes[16];
+        text_size(bytes, figures->paged_bytes);
+        line_wrap_word(&wrap, "page %lld (%s a step)", (long long)figures->paged, bytes);
+    }
     line_wrap_word(&wrap, "read ahead %d batch%s", job->train_grant.slots - 1, job->train_grant.slots == 2 ? "" : "es");
     double more = more_time(&job->plan, job->plan.point);
     if (more > 0)
@@ -134,9 +139,11 @@ static void plan_json(struct text *out, const struct plim_job *job)
     json_int(&json, "encode", figures->encoded);
     json_int(&json, "recompute", figures->recomputed);
     json_int(&json, "spill", figures->spilled);
+    json_int(&json, "page", figures->paged);
     json_int(&json, "micro_batch", plan->workload.batch);
     json_end_object(&json);
     json_uint(&json, "spill_bytes", figures->spilled_bytes);
+    json_uint(&json, "page_bytes", figures->paged_bytes);
     json_bool(&json, "bit_exact", true);
     json_double(&json, "relative_time", plan->frontier.point[plan->point].relative_time);
     json_array(&json, "frontier");

@@ -62,22 +62,26 @@ static plim_status probe_scratch(const char **why, const struct plim_job *job, p
     return PLIM_OK;
 }
 
-/* What `plan:` says of spilling. It takes half of what the data leaves of the disk: caches of unknown size and model files
-   that are unpacked take of the rest. */
+/* What `plan:` says of techniques. What lies on the disk takes half of what the data leaves of --disk, because caches
+   of unknown size and model files that are unpacked take of the rest, and half of what is free, because checkpoints may
+   lie there too. */
 static plim_status spill_rules(struct technique_rules *out, const struct plim_job *job, plim_error *error)
 {
     const char *why = "--disk leaves no room";
     uint64_t data = job_data_disk(job), limit = job->scratch.limit_bytes;
-    *out = (struct technique_rules){.recompute = job->recompute, .spill = job->spill};
-    if (job->spill == SPILL_NEVER)
+    bool stated = job->spill == SPILL_ALWAYS || job->page.kind == PAGE_STATED;
+    *out = (struct technique_rules){.recompute = job->recompute, .spill = job->spill, .page = job->page};
+    if (job->spill == SPILL_NEVER && job->page.kind == PAGE_NEVER)
         return PLIM_OK;
     if (data < limit)
         TRY(probe_scratch(&why, job, error));
-    out->disk_bytes = why ? 0 : (limit - data) / 2;
-    if (!why || job->spill == SPILL_AUTO)
+    out->disk_bytes = why ? 0 : min_u64(limit - data, file_room(job->scratch.folder)) / 2;
+    if (!why || !stated)
         return PLIM_OK;
-    plim_status status = fail_at(error, PLIM_OVER_DISK, job->path,
-                                 "plan: {spill: always}: nothing can be spilled to %s: %s", job->scratch.folder, why);
+    const char *rule =
+        job->spill == SPILL_ALWAYS ? "{spill: always}: nothing can be spilled" : "{page: ...}: nothing can be paged";
+    plim_status status =
+        fail_at(error, PLIM_OVER_DISK, job->path, "plan: %s to %s: %s", rule, job->scratch.folder, why);
     return hint(error, status, "--scratch names a folder on a disk, --disk how much of it may be used");
 }
 
@@ -273,10 +277,7 @@ static plim_status plan_to_run(struct plim_job *job, plim_error *error)
         TRY(make_plan(job, error));
         return job_explain(job, error);
     }
-    if (job->plan.program)
-        return PLIM_OK;
-    TRY(plan_graphs(&job->plan, error));
-    return plan_program(&job->plan, error);
+    return job->plan.program ? PLIM_OK : plan_again(&job->plan, error);
 }
 
 /* For who asks for the plan alone: a run does not wait for the search. */

@@ -1,6 +1,7 @@
 /* job_techniques.c - the key `plan:` of a job file: which techniques the planner may use. */
 #include <string.h>
 
+#include "base/memory/budget_stop.h"
 #include "job/job.h"
 
 /* In the order of enum recompute, and of enum spill. */
@@ -59,11 +60,47 @@ static plim_status read_spill(struct plim_job *job, const struct yaml *value, pl
     return hint(error, status, "%s", near ? near : "auto, never or always");
 }
 
+/* In the order of enum page, and of PAGE_WEIGHTS and PAGE_STATES. */
+static const char *const page_words[] = {"auto", "never"}, *const paged_kinds[] = {"weights", "optimizer"};
+
+static plim_status bad_page(const struct plim_job *job, const struct yaml *value, plim_error *error)
+{
+    bool word = value->kind == YAML_SCALAR;
+    plim_status status = word ? yaml_fail(error, PLIM_BAD_JOB, job->path, value, "page: unknown word '%s'", value->text)
+                              : yaml_fail(error, PLIM_BAD_JOB, job->path, value, "page: expected a word or a list");
+    return hint(error, status, "auto, never, or a list: [weights, optimizer]");
+}
+
+static bool read_kind(struct page_rule *out, const struct yaml *entry)
+{
+    for (int k = 0; k < COUNT(paged_kinds) && entry->kind == YAML_SCALAR; k++)
+        if (strcmp(entry->text, paged_kinds[k]) == 0)
+            return out->stated[k] = true;
+    return false;
+}
+
+static plim_status read_page(struct plim_job *job, const struct yaml *value, plim_error *error)
+{
+    for (int i = 0; i < COUNT(page_words) && value->kind == YAML_SCALAR; i++)
+        if (strcmp(value->text, page_words[i]) == 0) {
+            job->page.kind = (enum page)i;
+            return PLIM_OK;
+        }
+    if (value->kind != YAML_LIST || !value->count)
+        return bad_page(job, value, error);
+    job->page.kind = PAGE_STATED;
+    for (const struct yaml *entry = value->first; entry; entry = entry->next)
+        if (!read_kind(&job->page, entry))
+            return bad_page(job, entry, error);
+    return PLIM_OK;
+}
+
 struct technique_keys {
-    const struct yaml *recompute, *spill;
+    const struct yaml *recompute, *spill, *page;
 };
 static const struct setting settings[] = {{"recompute", SETTING_NODE, offsetof(struct technique_keys, recompute), 0},
-                                          {"spill", SETTING_NODE, offsetof(struct technique_keys, spill), 0}};
+                                          {"spill", SETTING_NODE, offsetof(struct technique_keys, spill), 0},
+                                          {"page", SETTING_NODE, offsetof(struct technique_keys, page), 0}};
 
 plim_status job_techniques_read(struct plim_job *job, const struct yaml *plan, plim_error *error)
 {
@@ -73,6 +110,8 @@ plim_status job_techniques_read(struct plim_job *job, const struct yaml *plan, p
     TRY(settings_read(&keys, settings, COUNT(settings), job->path, plan, error));
     if (!yaml_absent(keys.spill))
         TRY(read_spill(job, keys.spill, error));
+    if (!yaml_absent(keys.page))
+        TRY(read_page(job, keys.page, error));
     return yaml_absent(keys.recompute) ? PLIM_OK : read_recompute(job, keys.recompute, error);
 }
 
@@ -107,8 +146,10 @@ static plim_status unknown_layer(const struct plim_job *job, const struct yaml *
 plim_status job_techniques_check(const struct plim_job *job, const struct graph *graph, plim_error *error)
 {
     const struct yaml *list = job->recompute_layers;
-    for (const struct yaml *entry = list ? list->first : NULL; entry; entry = entry->next)
+    for (const struct yaml *entry = list ? list->first : NULL; entry; entry = entry->next) {
+        TRY(budget_go_on(job->budget, error)); /* there may be many, of many layers */
         if (!is_layer(job, graph, entry->text))
             return unknown_layer(job, entry, error);
+    }
     return PLIM_OK;
 }

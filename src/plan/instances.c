@@ -11,9 +11,14 @@ static int add_instance(struct phase *phase, struct instance instance)
     return phase->instance_count++;
 }
 
-static int at_instruction(const struct builder *builder, int position)
+static int first_at(const struct builder *builder, int position)
 {
-    return builder->instruction_of[builder->chains.order[position]->id];
+    return first_instruction(builder, builder->chains.order[position]);
+}
+
+static int last_at(const struct builder *builder, int position)
+{
+    return last_instruction(builder, builder->chains.order[position]);
 }
 
 /* One instance; of a value that leaves the arena one before, and one after. */
@@ -23,8 +28,8 @@ static void add_value(struct builder *builder, const struct tensor *tensor, stru
         .name = tensor->name,
         .tag = life->gradient ? TAG_GRADIENTS : TAG_ACTIVATIONS,
         .bytes = tensor_bytes(tensor),
-        .first = at_instruction(builder, life->first),
-        .last = life->result ? builder->phase->instruction_count - 1 : at_instruction(builder, life->end),
+        .first = first_at(builder, life->first),
+        .last = life->result ? builder->phase->instruction_count - 1 : last_at(builder, life->end),
     };
     if (life->move != NOWHERE) {
         struct move *move = &builder->move[life->move];
@@ -44,6 +49,25 @@ static void add_values(struct builder *builder)
         struct life *life = &builder->life[t];
         if (is_value(tensor) && life->root == t && life->in_tensor_arena)
             add_value(builder, tensor, life);
+    }
+}
+
+/* Pieces of paged tensors, from the begin of their way in to the end of their way out. */
+static void add_visits(struct builder *builder)
+{
+    for (int m = 0; m < builder->move_count; m++) {
+        struct move *move = &builder->move[m];
+        const struct tensor *tensor = builder->graph->tensor[move->tensor];
+        if (move->piece == NOT_PAGED)
+            continue;
+        struct instance instance = {
+            .name = tensor->name,
+            .tag = tensor->kind == KIND_WEIGHT ? TAG_WEIGHTS : TAG_OPTIMIZER,
+            .bytes = transfer_instance_bytes(home_bytes(home_of(builder, tensor), move->piece)),
+            .first = move->step[MOVE_IN],
+            .last = move->step[MOVE_OUT] == NOWHERE ? move->last : move->step[MOVE_OUT_DONE],
+        };
+        move->returned = add_instance(builder->phase, instance);
     }
 }
 
@@ -68,7 +92,7 @@ static plim_status add_partials(struct builder *builder, const struct task *task
                                              .tag = TAG_SCRATCH,
                                              .bytes = layout_bytes(tensor_bytes(tensor)) * (uint64_t)task->sums.parts,
                                              .first = at,
-                                             .last = at,
+                                             .last = last_instruction(builder, node),
                                          });
     }
     return PLIM_OK;
@@ -83,9 +107,11 @@ static plim_status add_pack(struct builder *builder, const struct task *task, in
     if (!name)
         return program_refused(builder->program, error);
     builder->pack[task->node->id] =
-        add_instance(builder->phase,
-                     (struct instance){
-                         .name = name, .tag = TAG_SCRATCH, .bytes = task->kernel->pack_bytes, .first = at, .last = at});
+        add_instance(builder->phase, (struct instance){.name = name,
+                                                       .tag = TAG_SCRATCH,
+                                                       .bytes = task->kernel->pack_bytes,
+                                                       .first = at,
+                                                       .last = last_instruction(builder, task->node)});
     return PLIM_OK;
 }
 
@@ -93,8 +119,9 @@ static plim_status add_all(struct builder *builder, plim_error *error)
 {
     struct phase *phase = builder->phase;
     add_values(builder);
+    add_visits(builder);
     for (int i = 0; i < phase->instruction_count; i++) {
-        for (int t = 0; t < phase->instruction[i].task_count; t++) {
+        for (int t = 0; t < phase->instruction[i].task_count && phase->instruction[i].first_unit == 0; t++) {
             TRY(add_partials(builder, &phase->instruction[i].task[t], i, error));
             TRY(add_pack(builder, &phase->instruction[i].task[t], i, error));
         }

@@ -151,14 +151,15 @@ static plim_status make_attempt(struct attempt *out, struct search *search, int6
     return program_make(&out->program, &input, error);
 }
 
-/* A point whose program takes at most `allowed` bytes; one that changes nothing, if none is found. In the end the points of
-   the frontier count, because a run takes one of those. */
+/* A point whose program takes at most `allowed` bytes; one that changes nothing, if none is found. In the end the
+   points of the frontier count, because a run takes one of those. */
 static plim_status find_point(struct frontier_point *out, const struct search *search, const struct program *program,
                               uint64_t allowed, struct arena *tables, plim_error *error)
 {
     struct frontier frontier;
     const struct technique_rules *rules = &search->plan->workload.rules;
-    uint64_t over = program_cost(program) - allowed, live = program->phase[PHASE_TRAIN].max_live;
+    uint64_t over = program_cost(program) - allowed;
+    uint64_t live = program->persistent_bytes + program->phase[PHASE_TRAIN].max_live;
     if (!search->confirming)
         return over < live ? frontier_reach(out, program, rules, live - over, tables, error) : PLIM_OK;
     TRY(frontier_find(&frontier, program, rules, tables, error));

@@ -33,7 +33,7 @@ static void measure_values(struct builder *builder)
             struct life *read = &life[node->input[i]->id];
             read->last = at;
             if (builder->cut[node->id].input[i] != PART_CUT)
-                read->whole_read = builder->instruction_of[node->id];
+                read->whole_read = builder->chain_of[node->id];
         }
     }
 }
@@ -45,7 +45,7 @@ static const struct tensor *taken_over(const struct builder *builder, const stru
     if (!from)
         return NULL;
     const struct life *life = &builder->life[from->id];
-    return life->last == at && life->whole_read != builder->instruction_of[node->id] ? from : NULL;
+    return life->last == at && life->whole_read != builder->chain_of[node->id] ? from : NULL;
 }
 
 static void take_over(struct life *life, const struct tensor *from, const struct tensor *to)

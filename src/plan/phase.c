@@ -9,12 +9,15 @@ static bool take_tables(struct builder *b)
     size_t nodes = (size_t)b->graph->node_count, tensors = (size_t)b->graph->tensor_count;
     b->cut = arena_array(&b->work, nodes, sizeof(*b->cut));
     b->position = arena_array(&b->work, nodes, sizeof(*b->position));
-    b->instruction_of = arena_array(&b->work, nodes, sizeof(*b->instruction_of));
+    b->chain_of = arena_array(&b->work, nodes, sizeof(*b->chain_of));
+    b->pieces = arena_array(&b->work, (size_t)b->chains.chain_count, sizeof(*b->pieces));
+    b->first_slot = arena_array(&b->work, (size_t)b->chains.chain_count + 1, sizeof(*b->first_slot));
     b->life = arena_array(&b->work, tensors, sizeof(*b->life));
     b->partial = arena_array(&b->work, nodes * MOST_OUTPUTS, sizeof(*b->partial));
     b->pack = arena_array(&b->work, nodes, sizeof(*b->pack));
     b->persistent = arena_array(&b->work, tensors, sizeof(*b->persistent));
-    return b->cut && b->position && b->instruction_of && b->life && b->partial && b->pack && b->persistent;
+    return b->cut && b->position && b->chain_of && b->pieces && b->first_slot && b->life && b->partial && b->pack &&
+           b->persistent;
 }
 
 static void collect_nodes(struct builder *b)
@@ -25,7 +28,7 @@ static void collect_nodes(struct builder *b)
             const struct node *node = b->chains.order[at];
             node->op->cut(&b->cut[node->id], node);
             b->position[node->id] = at;
-            b->instruction_of[node->id] = c;
+            b->chain_of[node->id] = c;
         }
     }
 }
@@ -66,6 +69,7 @@ static plim_status build(struct builder *b, plim_error *error)
     collect_nodes(b);
     TRY(match_persistent(b, error));
     lifetime_find(b);
+    TRY(pages_cut(b, error));
     TRY(transfers_schedule(b, error));
     TRY(tasks_prepare(b, error));
     TRY(instances_make(b, error));
@@ -107,8 +111,9 @@ void phase_measure(struct program *program, struct phase *phase)
     for (int i = 0; i < phase->instruction_count; i++)
         phase->instruction[i].live_bytes += program->persistent_bytes + workers;
     for (int i = 0; i < program->persistent_count; i++)
-        phase->by_tag[program->persistent[i]->kind == KIND_WEIGHT ? TAG_WEIGHTS : TAG_OPTIMIZER] +=
-            layout_bytes(tensor_bytes(program->persistent[i]));
+        if (!program_home(program, i))
+            phase->by_tag[program->persistent[i]->kind == KIND_WEIGHT ? TAG_WEIGHTS : TAG_OPTIMIZER] +=
+                layout_bytes(tensor_bytes(program->persistent[i]));
     for (int k = 0; k < phase->instance_count; k++)
         if (phase->instance[k].first <= phase->peak && phase->peak <= phase->instance[k].last)
             phase->by_tag[phase->instance[k].tag] += phase->instance[k].bytes;

@@ -6,18 +6,22 @@
    so the phases overlap in memory.
 
    A value that nobody needs for a while can lie in the scratch file meanwhile (struct transfer): the arena's bytes are
-   free then, and the value comes back into another instance.
+   free then, and the value comes back into another instance. A weight or state that is paged has no place in the arena
+   at all: it lies in the file (struct home), and comes in for the instructions that use it.
 
    Invariants, which plan_verify proves before anything runs:
     1. No two instances that are alive at the same instruction share a byte.
     2. Every read sees the instance that the dataflow requires, and that instance was written before.
     3. Every instance lies inside the tensor arena, and its offset is a multiple of 64.
     4. The predicted peak is the sum of its tags.
-    5. What a transfer is writing or reading stays untouched until it was waited for; what comes back is what went out. */
+    5. What a transfer is writing or reading stays untouched until it was waited for; what comes back is what went out.
+    6. When a phase ends, every piece of a paged tensor is in the file as it was written last. */
 #ifndef PLAN_PLAN_H
 #define PLAN_PLAN_H
 
 #include "backends/backend.h"
+#include "base/files/transfer_file.h"
+#include "base/numbers/checked.h"
 #include "base/text/text.h"
 #include "transform/transform.h"
 
@@ -25,6 +29,7 @@ enum space {
     SPACE_NONE,         /* the operand is absent */
     SPACE_TENSOR_ARENA, /* offset from the tensor arena's start */
     SPACE_WORKER,       /* offset from the start of the worker's slice buffers */
+    SPACE_PAGE,         /* offset from the tensor arena's start, of the rows that the instruction works on */
     SPACE_BATCH,        /* column `offset` of the current batch */
 };
 
@@ -61,20 +66,52 @@ enum instruction_kind {
     INSTRUCTION_WAIT,    /* until the one that was begun last is done */
 };
 
-/* A value that leaves the tensor arena between two uses. */
+/* A value that leaves the tensor arena between two uses: out, then in. Or a piece of a paged tensor that visits the
+   arena: in, then out if it was written. */
 struct transfer {
     const struct tensor *tensor;
-    uint64_t from, to;    /* offsets in the tensor arena: where it was, and where it comes back */
+    int piece;            /* of a paged tensor; NOT_PAGED: a value */
+    uint64_t from, to;    /* offsets in the tensor arena: of what goes out, and of what comes in; of a piece the same */
     uint64_t file_offset; /* these four are multiples of TRANSFER_ALIGNMENT */
     uint64_t bytes;
 };
 
+#define NOT_PAGED (-1)
+
+/* Where a paged weight or state lies in the scratch file: in pieces of whole rows, because one that is updated row by
+   row need not be in the arena as a whole. */
+struct home {
+    int pieces;            /* 0: the tensor is not paged */
+    bool shared;           /* two graphs use it: it has one piece */
+    int64_t extent, grain; /* piece i has the rows from piece_begin(extent, grain, i, pieces) on */
+    uint64_t row_bytes;
+    uint64_t file_offset; /* of piece 0 */
+};
+
+static inline uint64_t home_first(const struct home *home, int piece)
+{
+    return (uint64_t)piece_begin(home->extent, home->grain, piece, home->pieces) * home->row_bytes;
+}
+
+static inline uint64_t home_bytes(const struct home *home, int piece)
+{
+    return home_first(home, piece + 1) - home_first(home, piece);
+}
+
+/* In the file each piece begins at a multiple of TRANSFER_ALIGNMENT. */
+static inline uint64_t home_offset(const struct home *home, int piece)
+{
+    return home->file_offset + round_up(home_first(home, piece), TRANSFER_ALIGNMENT) +
+           (uint64_t)piece * TRANSFER_ALIGNMENT;
+}
+
 struct instruction {
     enum instruction_kind kind;
-    int transfer;       /* index of the phase's transfer; of COMPUTE it has no meaning */
-    bool single_tail;   /* of a slice or leaf that the batch does not fill, rows run one at a time */
-    const char *name;   /* "conv2d_1 forward" */
-    struct chain chain; /* extent, units, slices */
+    int transfer;             /* index of the phase's transfer; of COMPUTE it has no meaning */
+    bool single_tail;         /* of a slice or leaf that the batch does not fill, rows run one at a time */
+    const char *name;         /* "conv2d_1 forward" */
+    struct chain chain;       /* extent, units, slices */
+    int first_unit, end_unit; /* of the chain: a chain that reads paged tensors may be several instructions in a row */
     struct task *task;
     int task_count;
     struct fold *fold;
@@ -99,13 +136,14 @@ struct phase {
     struct instance *instance;
     int instance_count;
     struct transfer *transfer;
-    int transfer_count;
-    uint64_t scratch_file_bytes; /* that the transfers need */
-    uint64_t max_live;           /* largest live total of the instances: lower bound of any packing */
-    uint64_t top;                /* bytes that the packing needs, counted from persistent_bytes */
-    uint64_t worker_bytes;       /* slice buffers and scratch of one worker */
-    int peak;                    /* index of the instruction with the peak */
-    uint64_t by_tag[TAG_COUNT];  /* bytes of the tensor arena at the peak */
+    int transfer_count, spilled_count;   /* of these the values; the others are of paged tensors */
+    uint64_t spilled_bytes, paged_bytes; /* that a step writes and reads; paged: the sum of both ways */
+    uint64_t scratch_file_bytes;         /* up to the end of what the transfers need */
+    uint64_t max_live;                   /* largest live total of the instances: lower bound of any packing */
+    uint64_t top;                        /* bytes that the packing needs, counted from persistent_bytes */
+    uint64_t worker_bytes;               /* slice buffers and scratch of one worker */
+    int peak;                            /* index of the instruction with the peak */
+    uint64_t by_tag[TAG_COUNT];          /* bytes of the tensor arena at the peak */
 };
 
 enum { PHASE_TRAIN, PHASE_EVALUATE, PHASE_SAVE, PHASE_RESUME, PHASE_COUNT };
@@ -121,21 +159,33 @@ struct program {
     uint64_t worker_bytes;
     /* Weights and states: */
     struct tensor **persistent;
-    uint64_t *persistent_offset;
-    int persistent_count;
-    uint64_t persistent_bytes;
+    uint64_t *persistent_offset; /* of one that is not paged */
+    struct home *home;           /* NULL: nothing is paged */
+    int persistent_count, paged_count;
+    uint64_t persistent_bytes; /* of those that are not paged */
+    uint64_t homes_bytes;      /* of the scratch file: it begins with what is paged */
+    /* Where a piece of a paged tensor lies while no phase runs (first values, checkpoints): behind the buffer of
+       save. */
+    uint64_t window_offset, window_bytes;
     /* Of the phase that has the most: */
     uint64_t scratch_file_bytes;
     int transfer_count;
     const char *scratch_folder; /* of program_input */
 };
 
+/* NULL: this weight or state is not paged. */
+static inline const struct home *program_home(const struct program *program, int i)
+{
+    return program->home && program->home[i].pieces ? &program->home[i] : NULL;
+}
+
 /* The size of the last batch of an epoch is unknown, so the rest that does not fill a slice (of a sum: a leaf) runs
    sample by sample. */
 #define LAST_BATCH_ANY (-1)
 
-/* A value that leaves. waits: the step waits for the disk, so that the bytes are free for as long as nobody needs them;
-   otherwise the value goes and comes while others compute, for which it needs time. */
+/* A value that leaves, or a weight or state that is paged. waits: the step waits for the disk, so that the bytes are
+   free for as long as nobody needs them; otherwise they go and come while others compute, for which there must be
+   time. */
 struct spilled {
     int tensor;
     bool waits;
@@ -149,7 +199,7 @@ struct program_input {
     int64_t last_batch_train,
         last_batch_evaluate; /* samples in the last batch of an epoch; 0: all full; LAST_BATCH_ANY */
     uint64_t save_buffer_bytes;
-    const struct spilled *spilled; /* values of the training graph that leave the arena between two uses */
+    const struct spilled *spilled; /* tensors of the training graph that leave the arena between two uses */
     int spilled_count;
     const char *scratch_folder; /* where they lie meanwhile; NULL if there are none */
     bool size_only;             /* the plan is only measured, never run: plan_verify is skipped */

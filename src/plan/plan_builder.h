@@ -11,7 +11,7 @@
    another's bytes form a group; what is said of a group stands at its root. */
 struct life {
     int made, last; /* positions: its maker, its last reader (the maker if none) */
-    int whole_read; /* last instruction that reads it other than CUT; -1 */
+    int whole_read; /* last chain that reads it other than CUT; -1 */
     int root;       /* tensor id of its group's root */
     /* Of the group: */
     bool in_tensor_arena; /* has a place outside of slices */
@@ -23,12 +23,16 @@ struct life {
     uint64_t offset; /* in the worker's buffers, when not in the tensor arena */
 };
 
-/* When a group leaves the arena and comes back. Steps are chains at first (before that chain), then instructions. */
+/* When a group leaves the arena and comes back, or when a piece of a paged tensor visits it. A slot is an instruction
+   that computes, before others are there. Steps are slots at first (before that one), then instructions; NOWHERE: not
+   done. */
 enum { MOVE_OUT, MOVE_OUT_DONE, MOVE_IN, MOVE_IN_DONE, MOVE_STEPS };
 struct move {
-    int root;   /* tensor id of the group's root */
+    int root;   /* tensor id of the group's root; the paged tensor */
     int tensor; /* id of the member whose value it is */
+    int piece;  /* NOT_PAGED: a value */
     bool waits;
+    int first, last; /* of a piece: slots between which it is used, then instructions */
     int step[MOVE_STEPS];
     int returned; /* instance that it comes back into */
 };
@@ -39,6 +43,7 @@ struct phase_input {
     int64_t last_batch;
     const struct spilled *spilled; /* as in struct program_input */
     int spilled_count;
+    bool lays_homes; /* decides which pieces paged tensors have: the first phase */
 };
 
 struct builder {
@@ -50,19 +55,36 @@ struct builder {
     const struct phase_input *input;
     struct move *move;
     int move_count;
-    struct cut *cut;     /* by node id */
-    int *position;       /* by node id: in chains.order */
-    int *instruction_of; /* by node id */
-    struct life *life;   /* by tensor id */
-    int *partial;        /* by node id * MOST_OUTPUTS + k: instance of its partial sums */
-    int *pack;           /* by node id: instance of its pack */
-    int *persistent;     /* by tensor id: index of a weight or state */
+    struct cut *cut; /* by node id */
+    int *position;   /* by node id: in chains.order */
+    int *chain_of;   /* by node id */
+    int *pieces;     /* by chain: instructions that it is cut into */
+    int *first_slot; /* by chain, and of the end */
+    int *slot_at;    /* by slot: its instruction */
+    int *visit;      /* by tensor id: of a paged one its first move; NOWHERE: it is not used. NULL: nothing is paged */
+    struct life *life; /* by tensor id */
+    int *partial;      /* by node id * MOST_OUTPUTS + k: instance of its partial sums */
+    int *pack;         /* by node id: instance of its pack */
+    int *persistent;   /* by tensor id: index of a weight or state */
 };
 
 /* lifetime.c: life of every value, groups in place. Needs chains, cut, position. */
 void lifetime_find(struct builder *builder);
-/* transfers.c: what leaves the arena, and when. Then instruction_of counts transfers, too, and instructions that move bytes
-   are there. Needs lives. */
+/* pages.c: into how many instructions chains are cut, so that paged tensors pass through the arena piece by piece. */
+plim_status pages_cut(struct builder *builder, plim_error *error);
+/* The home of a paged tensor; NULL: it is not paged. */
+const struct home *home_of(const struct builder *builder, const struct tensor *tensor);
+/* The instructions in which a node runs, once they are numbered. */
+static inline int first_instruction(const struct builder *builder, const struct node *node)
+{
+    return builder->slot_at[builder->first_slot[builder->chain_of[node->id]]];
+}
+static inline int last_instruction(const struct builder *builder, const struct node *node)
+{
+    return builder->slot_at[builder->first_slot[builder->chain_of[node->id] + 1] - 1];
+}
+/* transfers.c: what leaves the arena or visits it, and when. Then there are instructions: those that move bytes are
+   done. Needs lives and pieces. */
 plim_status transfers_schedule(struct builder *builder, plim_error *error);
 /* Offsets, once instances have theirs. */
 plim_status transfers_place(struct builder *builder, plim_error *error);

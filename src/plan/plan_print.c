@@ -5,8 +5,11 @@
 
 static void print_place(struct text *out, const struct place *place)
 {
-    static const char *const spaces[] = {
-        [SPACE_NONE] = "-", [SPACE_TENSOR_ARENA] = "arena", [SPACE_WORKER] = "worker", [SPACE_BATCH] = "batch"};
+    static const char *const spaces[] = {[SPACE_NONE] = "-",
+                                         [SPACE_TENSOR_ARENA] = "arena",
+                                         [SPACE_WORKER] = "worker",
+                                         [SPACE_PAGE] = "page",
+                                         [SPACE_BATCH] = "batch"};
     text_add(out, " %s", spaces[place->space]);
     if (place->space == SPACE_NONE)
         return;
@@ -49,6 +52,8 @@ static void print_instruction(struct text *out, const struct instruction *instru
     text_add(out, "  %d %s: %lld %s, %d units, %lld slices of %lld, %llu bytes live\n", index, instruction->name,
              (long long)chain->extent, chain->by_sample ? "samples" : "rows", chain->units, (long long)chain->slices,
              (long long)chain_slice(chain), (unsigned long long)instruction->live_bytes);
+    if (instruction->end_unit - instruction->first_unit < chain->units)
+        text_add(out, "    units %d to %d\n", instruction->first_unit, instruction->end_unit - 1);
     for (int t = 0; t < instruction->task_count; t++)
         print_task(out, &instruction->task[t]);
     for (int f = 0; f < instruction->fold_count; f++) {
@@ -79,8 +84,13 @@ void program_print(struct text *out, const struct program *program)
              (unsigned long long)program->tensor_arena_bytes, (unsigned long long)program->persistent_bytes,
              program->threads, (unsigned long long)program->worker_bytes, (unsigned long long)program->workers_offset);
     for (int i = 0; i < program->persistent_count; i++)
-        text_add(out, "  at %llu: %s\n", (unsigned long long)program->persistent_offset[i],
-                 program->persistent[i]->name);
+        if (program_home(program, i))
+            text_add(out, "  in the file at %llu, %d pieces: %s\n",
+                     (unsigned long long)program_home(program, i)->file_offset, program_home(program, i)->pieces,
+                     program->persistent[i]->name);
+        else
+            text_add(out, "  at %llu: %s\n", (unsigned long long)program->persistent_offset[i],
+                     program->persistent[i]->name);
     for (int p = 0; p < PHASE_COUNT; p++)
         if (program->phase[p].name)
             print_phase(out, &program->phase[p]);

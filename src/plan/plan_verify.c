@@ -9,15 +9,18 @@
        units run in any order. A sum has one partial per part, each part belongs to one unit, and a fold adds the
       partials.
     4. Every read finds its tensor at the offset that it reads. Updates keep program order.
-    5. Every node runs once, every result exists at the end, and the memory totals add up.
+    5. Every node runs once, every result exists at the end, and the memory totals add up. A chain that is several
+       instructions runs each of its units once, in instructions without another one that computes between them.
     6. What a transfer writes or reads belongs to one instance until it was waited for, and nobody else writes there.
-       The value that comes back is the one that went out, and nobody reads it before the wait. */
+       The value that comes back is the one that went out, and nobody reads it before the wait.
+    7. A piece of a paged tensor that comes in is as it was written last, and so is the file when the phase ends. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/files/transfer_file.h"
+#include "base/memory/budget_stop.h"
 #include "base/memory/work.h"
 #include "base/numbers/minmax.h"
 #include "base/sets/names.h"
@@ -29,6 +32,7 @@ struct copy {
     enum space space; /* SPACE_NONE: there is no copy */
     uint64_t offset, bytes;
     bool rows_only; /* written as PART_CUT in this instruction: a slice may read its own rows only */
+    int piece;      /* of a paged tensor: the rows that there are */
 };
 
 /* An access to one operand in the tensor arena, for rule 3. */
@@ -56,12 +60,20 @@ struct replay {
     int *version;             /* by tensor id: number of updates so far */
     int *expected;            /* by node id * MOST_INPUTS + i: the version that the node reads in program order */
     bool *ran;                /* by node id */
-    struct access *access;    /* accesses of the current instruction */
+    const struct instruction *begun; /* the first instruction of a chain of which units are left; NULL: there is none */
+    int end_unit;                    /* that it has come to */
+    const struct home **home;        /* by tensor id; NULL: nothing is paged */
+    int *page;                       /* by tensor id: of a paged one its first piece in `written` */
+    int *written;                    /* by piece of all paged tensors: the version that is in the file */
+    struct access *access;           /* accesses of the current instruction */
     int access_count;
-    const struct fold **fold;  /* folds of the current instruction, sorted by the offset of their partial sums */
-    struct moving *moving;     /* by transfer */
-    int *flying, flying_count; /* transfers that have begun and were not waited for */
-    struct offset_set alive;   /* instances that are alive at the current instruction */
+    const struct fold **fold; /* folds of the current instruction, sorted by the offset of their partial sums */
+    struct moving *moving;    /* by transfer */
+    /* Transfers that have begun and were not waited for: their bytes, and by piece of a paged tensor. */
+    struct offset_set going_out, coming_in;
+    int flying_count;
+    bool *flying;
+    struct offset_set alive; /* instances that are alive at the current instruction */
     uint64_t alive_bytes;
     /* Lists of instances by the instruction at which they begin and end. Entries are indices + 1; 0: the list's end. */
     int *begins, *ends;         /* by instruction: first of the list */
@@ -154,12 +166,17 @@ static plim_status check_persistent(const struct replay *r)
     const struct program *program = r->program;
     uint64_t end = 0;
     for (int i = 0; i < program->persistent_count; i++) {
+        if (program_home(program, i))
+            continue;
         if (program->persistent_offset[i] < end || program->persistent_offset[i] % LAYOUT_ALIGNMENT)
             return WRONG(r, "%s shares bytes with the weight before it", program->persistent[i]->name);
         end = program->persistent_offset[i] + tensor_bytes(program->persistent[i]);
     }
     if (end > program->persistent_bytes)
         return WRONG(r, "weights pass the end of their region");
+    if (program->window_offset + program->window_bytes > program->workers_offset ||
+        (program->paged_count && program->window_offset < program->persistent_bytes))
+        return WRONG(r, "the window passes the end of the phases' region");
     if (program->workers_offset + program->worker_bytes * (uint64_t)program->threads > program->tensor_arena_bytes)
         return WRONG(r, "workers' buffers pass the end of the arena");
     return PLIM_OK;
@@ -186,6 +203,25 @@ static void expect_versions(struct replay *r)
     memset(r->version, 0, (size_t)graph->tensor_count * sizeof(*r->version));
 }
 
+/* NULL: the tensor is not paged. */
+static const struct home *page_home(const struct replay *r, const struct tensor *tensor)
+{
+    return r->home ? r->home[tensor->id] : NULL;
+}
+
+/* Every piece is in the file, as version 0. */
+static plim_status start_pages(struct replay *r)
+{
+    int count = 0;
+    for (int t = 0; t < r->phase->graph->tensor_count; t++) {
+        r->page[t] = count;
+        count += r->home[t] ? r->home[t]->pieces : 0;
+    }
+    r->written = arena_array(&r->work, (size_t)count, sizeof *r->written);
+    r->flying = arena_array(&r->work, (size_t)count, sizeof *r->flying);
+    return r->written && r->flying ? PLIM_OK : program_refused(r->program, r->error);
+}
+
 static plim_status start_copies(struct replay *r)
 {
     const struct graph *graph = r->phase->graph;
@@ -202,12 +238,14 @@ static plim_status start_copies(struct replay *r)
         if (tensor->kind == KIND_INPUT)
             r->copy[t] =
                 (struct copy){.space = SPACE_BATCH, .offset = (uint64_t)tensor->column, .bytes = tensor_bytes(tensor)};
-        if (i >= 0)
+        if (r->home)
+            r->home[t] = i >= 0 ? program_home(program, i) : NULL;
+        if (i >= 0 && !page_home(r, tensor))
             r->copy[t] = (struct copy){
                 .space = SPACE_TENSOR_ARENA, .offset = program->persistent_offset[i], .bytes = tensor_bytes(tensor)};
     }
     r->steps += names.steps + (uint64_t)graph->tensor_count;
-    return PLIM_OK;
+    return r->home ? start_pages(r) : PLIM_OK;
 }
 
 /* ---- copies of values -------------------------------------------------- */
@@ -217,7 +255,7 @@ static plim_status start_copies(struct replay *r)
 static void forget_copies(struct replay *r, enum space space, uint64_t offset, uint64_t bytes)
 {
     struct offset_set *set = space == SPACE_WORKER ? &r->slices : &r->held;
-    if (space != SPACE_WORKER && space != SPACE_TENSOR_ARENA)
+    if (space != SPACE_WORKER && space != SPACE_TENSOR_ARENA && space != SPACE_PAGE)
         return;
     for (const struct interval *met; (met = offset_set_overlap(set, offset, bytes));) {
         r->steps++;
@@ -230,7 +268,7 @@ static void record_copy(struct replay *r, const struct tensor *tensor, struct co
 {
     forget_copies(r, copy.space, copy.offset, copy.bytes);
     r->copy[tensor->id] = copy;
-    if (copy.space == SPACE_WORKER || copy.space == SPACE_TENSOR_ARENA)
+    if (copy.space == SPACE_WORKER || copy.space == SPACE_TENSOR_ARENA || copy.space == SPACE_PAGE)
         offset_set_add(copy.space == SPACE_WORKER ? &r->slices : &r->held, copy.offset, copy.bytes, tensor->id);
 }
 
@@ -242,19 +280,17 @@ static uint64_t slice_bytes(const struct replay *r, const struct tensor *tensor,
                             : tensor_bytes(tensor);
 }
 
-/* What goes out may still be read; what comes in may not be touched at all. There are few. */
+/* What goes out may still be read; what comes in may not be touched at all. */
 static plim_status check_flying(struct replay *r, const struct access *access)
 {
-    for (int f = 0; f < r->flying_count; f++) {
-        const struct transfer *transfer = &r->phase->transfer[r->flying[f]];
-        bool out = r->moving[r->flying[f]].where == GOING_OUT;
-        r->steps++;
-        if ((access->write || !out) &&
-            overlaps(access->offset, access->bytes, out ? transfer->from : transfer->to, transfer->bytes))
-            return wrong_at(r, access->node, " touches %s at instruction %d, which is on its way",
-                            transfer->tensor->name, r->at);
-    }
-    return PLIM_OK;
+    const struct interval *met =
+        r->flying_count ? offset_set_overlap(&r->coming_in, access->offset, access->bytes) : NULL;
+    if (!met && r->flying_count && access->write)
+        met = offset_set_overlap(&r->going_out, access->offset, access->bytes);
+    r->steps++;
+    return met ? wrong_at(r, access->node, " touches %s at instruction %d, which is on its way",
+                          r->phase->transfer[met->owner].tensor->name, r->at)
+               : PLIM_OK;
 }
 
 static plim_status note_access(struct replay *r, struct access access)
@@ -279,6 +315,25 @@ static plim_status check_place(const struct replay *r, const struct node *node, 
     return PLIM_OK;
 }
 
+/* Of a tensor of several pieces the one that is there has the rows of the instruction, no more and no less. */
+static plim_status check_piece(const struct replay *r, const struct node *node, const struct tensor *tensor,
+                               const struct place *place, enum part part)
+{
+    const struct home *home = page_home(r, tensor);
+    const struct instruction *instruction = r->instruction;
+    const struct chain *chain = &instruction->chain;
+    int64_t each = chain->slices / chain->units, piece = r->copy[tensor->id].piece;
+    if (!home || home->pieces == 1)
+        return place->space == SPACE_PAGE ? wrong_at(r, node, " reads %s by pieces", tensor->name) : PLIM_OK;
+    bool same = place->space == SPACE_PAGE && part == PART_CUT && home->row_bytes == tensor_row_bytes(tensor) &&
+                home->extent == chain->extent &&
+                piece_begin(home->extent, home->grain, piece, home->pieces) ==
+                    chain_row(chain, instruction->first_unit * each) &&
+                piece_begin(home->extent, home->grain, piece + 1, home->pieces) ==
+                    chain_row(chain, instruction->end_unit * each);
+    return same ? PLIM_OK : wrong_at(r, node, " works on other rows of %s than are there", tensor->name);
+}
+
 static plim_status check_read(struct replay *r, const struct task *task, int i, const struct cut *cut)
 {
     const struct node *node = task->node;
@@ -288,6 +343,7 @@ static plim_status check_read(struct replay *r, const struct task *task, int i, 
         return place->space == SPACE_NONE ? PLIM_OK : wrong_at(r, node, ": an absent input has a place");
     const struct copy *copy = &r->copy[tensor->id];
     TRY(check_place(r, node, place, tensor, cut->input[i]));
+    TRY(check_piece(r, node, tensor, place, cut->input[i]));
     if (copy->space != place->space || copy->offset != place->offset)
         return wrong_at(r, node, " at instruction %d does not find %s where it looks", r->at, tensor->name);
     if (copy->rows_only && cut->input[i] != PART_CUT)
@@ -297,9 +353,8 @@ static plim_status check_read(struct replay *r, const struct task *task, int i, 
     if (r->version[tensor->id] != r->expected[node->id * MOST_INPUTS + i])
         return wrong_at(r, node, " sees version %d of %s, not %d", r->version[tensor->id], tensor->name,
                         r->expected[node->id * MOST_INPUTS + i]);
-    if (place->space == SPACE_TENSOR_ARENA)
-        return note_access(
-            r, (struct access){place->offset, tensor_bytes(tensor), place->row_bytes, updates(node, i), node});
+    if (place->space == SPACE_TENSOR_ARENA || place->space == SPACE_PAGE)
+        return note_access(r, (struct access){place->offset, copy->bytes, place->row_bytes, updates(node, i), node});
     return PLIM_OK;
 }
 
@@ -374,7 +429,7 @@ static void write_copies(struct replay *r, const struct task *task, const struct
         if (cut->output[k] == PART_CUT) {
             if (place->space == SPACE_TENSOR_ARENA)
                 bytes = tensor_bytes(task->node->output[k]);
-            record_copy(r, task->node->output[k], (struct copy){place->space, place->offset, bytes, true});
+            record_copy(r, task->node->output[k], (struct copy){place->space, place->offset, bytes, true, 0});
         } else {
             forget_copies(r, place->space, place->offset,
                           place->part_bytes ? place->part_bytes * (uint64_t)task->sums.parts : bytes);
@@ -415,14 +470,36 @@ static plim_status check_outputs_apart(const struct replay *r, const struct task
     return PLIM_OK;
 }
 
-/* The sums are in the order of their node, in parts of which each belongs to one unit, in leaves of which each belongs to
-   one slice. */
+/* The sums are in the order of their node, in parts of which each belongs to one unit, in leaves of which each belongs
+   to one slice. */
 static bool sums_fit(const struct task *task, const struct cut *cut, const struct chain *chain)
 {
     struct sum_order order = sum_order(task->node, cut);
     bool same = order.leaves == task->sums.leaves && order.parts == task->sums.parts;
     return same && (!order.leaves || (sum_grain(cut) == chain->grain && order.parts % chain->units == 0 &&
                                       order.leaves % chain->slices == 0));
+}
+
+/* Whether the instruction computes the last units of its chain. */
+static bool ends_chain(const struct replay *r)
+{
+    return r->instruction->end_unit == r->instruction->chain.units;
+}
+
+static void count_updates(struct replay *r, const struct node *node)
+{
+    for (int i = 0; i < node->input_count; i++)
+        if (node->input[i] && updates(node, i))
+            r->version[node->input[i]->id]++;
+}
+
+static plim_status note_pack(struct replay *r, const struct task *task)
+{
+    if (!task->kernel->pack_bytes)
+        return PLIM_OK;
+    TRY(note_access(r, (struct access){task->pack, task->kernel->pack_bytes, 0, true, task->node}));
+    forget_copies(r, SPACE_TENSOR_ARENA, task->pack, task->kernel->pack_bytes);
+    return PLIM_OK;
 }
 
 static plim_status replay_task(struct replay *r, const struct task *task)
@@ -444,13 +521,57 @@ static plim_status replay_task(struct replay *r, const struct task *task)
     TRY(check_scratch(r, task, &cut));
     TRY(check_outputs_apart(r, task, &cut));
     write_copies(r, task, &cut);
-    if (task->kernel->pack_bytes) {
-        TRY(note_access(r, (struct access){task->pack, task->kernel->pack_bytes, 0, true, node}));
-        forget_copies(r, SPACE_TENSOR_ARENA, task->pack, task->kernel->pack_bytes);
+    TRY(note_pack(r, task));
+    count_updates(r, node);
+    return PLIM_OK;
+}
+
+static bool same_place(const struct place *a, const struct place *b)
+{
+    return a->space == b->space && a->offset == b->offset && a->row_bytes == b->row_bytes &&
+           a->part_bytes == b->part_bytes;
+}
+
+/* Whether the task is the one that ran for the first units of the chain, in the same places but for pages. */
+static bool is_again(const struct task *task, const struct task *first)
+{
+    bool same = task->node == first->node && task->kernel == first->kernel && task->scratch == first->scratch &&
+                task->pack == first->pack && task->sums.leaves == first->sums.leaves &&
+                task->sums.parts == first->sums.parts;
+    for (int i = 0; same && i < task->node->input_count; i++)
+        same = same_place(&task->input[i], &first->input[i]) ||
+               (task->input[i].space == SPACE_PAGE && first->input[i].space == SPACE_PAGE);
+    for (int k = 0; same && k < task->node->output_count; k++)
+        same = same_place(&task->output[k], &first->output[k]);
+    return same;
+}
+
+/* For other units of the chain. What was found for the first ones holds for them: each row is read before it is written
+   over, and no other instruction has computed since. What may differ are the pages, and what is on its way. */
+static plim_status repeat_task(struct replay *r, const struct task *task, const struct task *first)
+{
+    const struct node *node = task->node;
+    struct cut cut;
+    node->op->cut(&cut, node);
+    if (!is_again(task, first))
+        return wrong_at(r, node, " is not as it was for the units before");
+    for (int i = 0; i < node->input_count; i++) {
+        const struct place *place = &task->input[i];
+        if (place->space == SPACE_PAGE)
+            TRY(check_read(r, task, i, &cut));
+        else if (place->space == SPACE_TENSOR_ARENA)
+            TRY(note_access(r, (struct access){place->offset, tensor_bytes(node->input[i]), place->row_bytes,
+                                               updates(node, i), node}));
     }
-    for (int i = 0; i < node->input_count; i++)
-        if (node->input[i] && updates(node, i))
-            r->version[node->input[i]->id]++;
+    for (int k = 0; k < node->output_count; k++) {
+        const struct place *place = &task->output[k];
+        uint64_t bytes =
+            place->part_bytes ? place->part_bytes * (uint64_t)task->sums.parts : tensor_bytes(node->output[k]);
+        if (place->space == SPACE_TENSOR_ARENA)
+            TRY(note_access(r, (struct access){place->offset, bytes, place->row_bytes, true, node}));
+    }
+    TRY(note_pack(r, task));
+    count_updates(r, node);
     return PLIM_OK;
 }
 
@@ -521,6 +642,22 @@ static plim_status check_chain(const struct replay *r, const struct chain *chain
     return ok ? PLIM_OK : WRONG(r, "the slices of instruction %d do not divide it", r->at);
 }
 
+/* Nothing else computes before a chain that was begun is done. */
+static plim_status check_units(struct replay *r)
+{
+    const struct instruction *now = r->instruction, *begun = r->begun;
+    const struct chain *chain = &now->chain;
+    bool ok = now->first_unit >= 0 && now->end_unit > now->first_unit && now->end_unit <= chain->units;
+    if (begun)
+        ok = ok && now->first_unit == r->end_unit && now->task_count == begun->task_count &&
+             chain->units == begun->chain.units && chain->slices == begun->chain.slices &&
+             chain->grain == begun->chain.grain && chain->extent == begun->chain.extent;
+    else
+        ok = ok && now->first_unit == 0;
+    r->end_unit = now->end_unit;
+    return ok ? PLIM_OK : WRONG(r, "instruction %d has other units of its chain than are left", r->at);
+}
+
 /* Records the SUM and WHOLE outputs, which are complete now. A fold writes its sum to fold->to. */
 static plim_status finish_task(struct replay *r, const struct task *task)
 {
@@ -539,19 +676,23 @@ static plim_status finish_task(struct replay *r, const struct task *task)
         TRY(check_flying(r, &(struct access){to, bytes, 0, true, node}));
         if (fold && overlaps(to, bytes, fold->from, fold->stride * (uint64_t)fold->parts))
             return wrong_at(r, node, ": a fold writes over its own parts");
-        record_copy(r, tensor, (struct copy){SPACE_TENSOR_ARENA, to, bytes, false});
+        record_copy(r, tensor, (struct copy){SPACE_TENSOR_ARENA, to, bytes, false, 0});
     }
     return PLIM_OK;
 }
 
-/* The slice buffers are dead when the instruction ends, and an output that was written row by row is whole. */
+/* The slice buffers are dead when the instruction ends, and an output that was written row by row is whole. If units of
+   the chain are left, it is not, and what was updated is still the version before. */
 static void leave_instruction(struct replay *r)
 {
     forget_copies(r, SPACE_WORKER, 0, UINT64_MAX / 2);
     for (int t = 0; t < r->instruction->task_count; t++) {
         const struct node *node = r->instruction->task[t].node;
-        for (int k = 0; k < node->output_count; k++)
+        for (int k = 0; k < node->output_count && ends_chain(r); k++)
             r->copy[node->output[k]->id].rows_only = false;
+        for (int i = 0; i < node->input_count && !ends_chain(r); i++)
+            if (node->input[i] && updates(node, i))
+                r->version[node->input[i]->id]--;
     }
 }
 
@@ -562,11 +703,14 @@ static plim_status replay_tasks(struct replay *r)
     r->steps += (uint64_t)instruction->task_count + (uint64_t)instruction->fold_count;
     order_folds(r);
     TRY(check_chain(r, &instruction->chain));
+    TRY(check_units(r));
     for (int t = 0; t < instruction->task_count; t++)
-        TRY(replay_task(r, &instruction->task[t]));
+        TRY(r->begun ? repeat_task(r, &instruction->task[t], &r->begun->task[t])
+                     : replay_task(r, &instruction->task[t]));
+    r->begun = ends_chain(r) ? NULL : r->begun ? r->begun : instruction;
     TRY(check_accesses(r));
     leave_instruction(r);
-    for (int t = 0; t < instruction->task_count; t++)
+    for (int t = 0; t < instruction->task_count && ends_chain(r); t++)
         TRY(finish_task(r, &instruction->task[t]));
     return PLIM_OK;
 }
@@ -584,22 +728,58 @@ static bool is_copy_at(const struct replay *r, const struct transfer *transfer, 
     return copy->space == SPACE_TENSOR_ARENA && copy->offset == offset && !copy->rows_only;
 }
 
-/* Regions of the scratch file are in the order of the transfers. */
+/* Regions of values are in the order of the transfers, behind those of paged tensors. Each piece has its own. */
+static plim_status check_region(const struct replay *r, const struct transfer *transfer, uint64_t *end)
+{
+    uint64_t odd = (transfer->from | transfer->to | transfer->bytes | transfer->file_offset) % TRANSFER_ALIGNMENT;
+    const struct home *home = page_home(r, transfer->tensor);
+    bool page = transfer->piece != NOT_PAGED;
+    if (odd || page != (home != NULL))
+        return WRONG(r, "%s: a transfer is not aligned, or of another kind", transfer->tensor->name);
+    if (!page && (transfer->bytes < tensor_bytes(transfer->tensor) || transfer->file_offset < *end))
+        return WRONG(r, "%s shares bytes of the scratch file", transfer->tensor->name);
+    if (page && (transfer->piece < 0 || transfer->piece >= home->pieces || transfer->from != transfer->to ||
+                 transfer->bytes != round_up(home_bytes(home, transfer->piece), TRANSFER_ALIGNMENT) ||
+                 transfer->file_offset != home_offset(home, transfer->piece)))
+        return WRONG(r, "%s: a transfer does not reach its piece", transfer->tensor->name);
+    *end = page ? *end : transfer->file_offset + transfer->bytes;
+    return PLIM_OK;
+}
+
 static plim_status check_transfers(const struct replay *r)
 {
     const struct phase *phase = r->phase;
-    uint64_t end = 0;
-    for (int k = 0; k < phase->transfer_count; k++) {
-        const struct transfer *transfer = &phase->transfer[k];
-        uint64_t odd = (transfer->from | transfer->to | transfer->bytes | transfer->file_offset) % TRANSFER_ALIGNMENT;
-        if (odd || transfer->bytes < tensor_bytes(transfer->tensor) || transfer->file_offset < end)
-            return WRONG(r, "%s shares bytes of the scratch file, or is not aligned", transfer->tensor->name);
-        end = transfer->file_offset + transfer->bytes;
-    }
-    if (end > phase->scratch_file_bytes || phase->scratch_file_bytes > r->program->scratch_file_bytes ||
-        phase->transfer_count > r->program->transfer_count)
+    uint64_t end = r->program->homes_bytes;
+    for (int k = 0; k < phase->transfer_count; k++)
+        TRY(check_region(r, &phase->transfer[k], &end));
+    if (phase->transfer_count &&
+        (end > phase->scratch_file_bytes || phase->scratch_file_bytes > r->program->scratch_file_bytes ||
+         phase->transfer_count > r->program->transfer_count))
         return WRONG(r, "transfers pass the end of the scratch file");
     return PLIM_OK;
+}
+
+/* Homes are apart, in the order of the tensors. */
+static plim_status check_homes(const struct replay *r)
+{
+    const struct program *program = r->program;
+    uint64_t end = 0;
+    for (int i = 0; i < program->persistent_count; i++) {
+        const struct home *home = program_home(program, i);
+        const struct tensor *tensor = program->persistent[i];
+        if (!home)
+            continue;
+        bool whole = home->pieces > 0 && home->grain > 0 && home->extent / home->grain >= home->pieces &&
+                     home_first(home, home->pieces) == tensor_bytes(tensor);
+        uint64_t longest = round_up(home_bytes(home, home->pieces - 1), TRANSFER_ALIGNMENT);
+        if (!whole || home->file_offset < end || home->file_offset % TRANSFER_ALIGNMENT ||
+            longest > program->window_bytes)
+            return WRONG(r, "%s has no home of its own", tensor->name);
+        end = home_offset(home, home->pieces - 1) + longest;
+    }
+    return end <= program->homes_bytes && end <= program->scratch_file_bytes
+               ? PLIM_OK
+               : WRONG(r, "paged tensors pass the end of the scratch file");
 }
 
 /* The bytes get the one owner that they have until the wait. */
@@ -610,12 +790,49 @@ static plim_status begin_transfer(struct replay *r, const struct transfer *trans
     if (!inside_alive(r, offset, transfer->bytes))
         return wrong_transfer(r, transfer, "reaches bytes that nobody owns");
     moving->owner = met->owner;
-    r->flying[r->flying_count++] = r->instruction->transfer;
+    offset_set_add(moving->where == GOING_OUT ? &r->going_out : &r->coming_in, offset, transfer->bytes,
+                   r->instruction->transfer);
+    if (transfer->piece != NOT_PAGED)
+        r->flying[r->page[transfer->tensor->id] + transfer->piece] = true;
+    r->flying_count++;
     return PLIM_OK;
+}
+
+static int *version_in_file(const struct replay *r, const struct transfer *transfer)
+{
+    return &r->written[r->page[transfer->tensor->id] + transfer->piece];
+}
+
+/* How often the chain that was begun updates the tensor: pieces that passed through it have that behind them, the
+   tensor as a whole has not. */
+static int updates_begun(const struct replay *r, const struct tensor *tensor)
+{
+    int count = 0;
+    for (int t = 0; r->begun && t < r->begun->task_count; t++) {
+        const struct node *node = r->begun->task[t].node;
+        for (int i = 0; i < node->input_count; i++)
+            count += node->input[i] == tensor && updates(node, i);
+    }
+    return count;
+}
+
+/* From here on the piece may not be touched in the arena. */
+static plim_status replay_page_out(struct replay *r, const struct transfer *transfer, struct moving *moving)
+{
+    const struct copy *copy = &r->copy[transfer->tensor->id];
+    if (moving->where != IS_BACK || copy->piece != transfer->piece || copy->offset != transfer->from ||
+        (copy->space != SPACE_PAGE && copy->space != SPACE_TENSOR_ARENA))
+        return wrong_transfer(r, transfer, "does not find its piece");
+    moving->where = GOING_OUT;
+    moving->version = r->version[transfer->tensor->id] + updates_begun(r, transfer->tensor);
+    forget_copies(r, SPACE_TENSOR_ARENA, transfer->from, transfer->bytes);
+    return begin_transfer(r, transfer, moving, transfer->from);
 }
 
 static plim_status replay_out(struct replay *r, const struct transfer *transfer, struct moving *moving)
 {
+    if (transfer->piece != NOT_PAGED)
+        return replay_page_out(r, transfer, moving);
     if (moving->where != IN_ARENA || !is_copy_at(r, transfer, transfer->from))
         return wrong_transfer(r, transfer, "does not find its value");
     moving->where = GOING_OUT;
@@ -623,40 +840,68 @@ static plim_status replay_out(struct replay *r, const struct transfer *transfer,
     return begin_transfer(r, transfer, moving, transfer->from);
 }
 
+/* Whether the file has the piece as it was written last: nobody is moving it, or has changed it in the arena. */
+static bool is_current(const struct replay *r, const struct transfer *transfer)
+{
+    return !r->flying[r->page[transfer->tensor->id] + transfer->piece] &&
+           *version_in_file(r, transfer) == r->version[transfer->tensor->id];
+}
+
 static plim_status replay_in(struct replay *r, const struct transfer *transfer, struct moving *moving)
 {
-    if (moving->where != ON_DISK)
+    bool page = transfer->piece != NOT_PAGED;
+    if (moving->where != (page ? IN_ARENA : ON_DISK) || (page && !is_current(r, transfer)))
         return wrong_transfer(r, transfer, "reads what is not on the disk");
     forget_copies(r, SPACE_TENSOR_ARENA, transfer->to, transfer->bytes);
     moving->where = COMING_IN;
+    moving->version = page ? r->version[transfer->tensor->id] : moving->version;
     return begin_transfer(r, transfer, moving, transfer->to);
 }
 
-static void land(struct replay *r)
+static void land(struct replay *r, const struct transfer *transfer, bool out)
 {
-    int f = 0;
-    while (r->flying[f] != r->instruction->transfer)
-        f++;
-    r->flying[f] = r->flying[--r->flying_count];
+    struct offset_set *set = out ? &r->going_out : &r->coming_in;
+    offset_set_remove(set, offset_set_overlap(set, out ? transfer->from : transfer->to, transfer->bytes));
+    if (transfer->piece != NOT_PAGED)
+        r->flying[r->page[transfer->tensor->id] + transfer->piece] = false;
+    r->flying_count--;
+}
+
+static void arrive(struct replay *r, const struct transfer *transfer)
+{
+    const struct tensor *tensor = transfer->tensor;
+    const struct home *home = page_home(r, tensor);
+    struct copy copy = {SPACE_TENSOR_ARENA, transfer->to, tensor_bytes(tensor), false, 0};
+    if (home) {
+        struct copy *before = &r->copy[tensor->id];
+        if (before->space != SPACE_NONE) /* an earlier visit: its bytes may be another's by now */
+            forget_copies(r, SPACE_TENSOR_ARENA, before->offset, before->bytes);
+        copy.space = home->pieces > 1 ? SPACE_PAGE : SPACE_TENSOR_ARENA;
+        copy.bytes = home_bytes(home, transfer->piece);
+        copy.piece = transfer->piece;
+    }
+    record_copy(r, tensor, copy);
 }
 
 static plim_status replay_wait(struct replay *r, const struct transfer *transfer, struct moving *moving)
 {
-    bool out = moving->where == GOING_OUT;
+    bool out = moving->where == GOING_OUT, page = transfer->piece != NOT_PAGED;
     if (!out && moving->where != COMING_IN)
         return wrong_transfer(r, transfer, "was not begun");
     if (r->phase->instance[moving->owner].last < r->at)
         return wrong_transfer(r, transfer, "ends behind the instance that owns the bytes");
-    if (r->version[transfer->tensor->id] != moving->version || (out && !is_copy_at(r, transfer, transfer->from)) ||
+    if ((!(page && out) && r->version[transfer->tensor->id] != moving->version) ||
+        (out && !page && !is_copy_at(r, transfer, transfer->from)) ||
         (!out && offset_set_overlap(&r->held, transfer->to, transfer->bytes)))
         return wrong_transfer(r, transfer, "does not have its bytes for itself");
+    land(r, transfer, out);
     moving->where = out ? ON_DISK : IS_BACK;
-    land(r);
-    if (out)
+    if (page && out)
+        *version_in_file(r, transfer) = moving->version;
+    else if (out)
         forget_copies(r, SPACE_TENSOR_ARENA, transfer->from, transfer->bytes);
     else
-        record_copy(r, transfer->tensor,
-                    (struct copy){SPACE_TENSOR_ARENA, transfer->to, tensor_bytes(transfer->tensor), false});
+        arrive(r, transfer);
     return PLIM_OK;
 }
 
@@ -681,6 +926,7 @@ static plim_status replay_instruction(struct replay *r, int at)
 {
     const struct instruction *instruction = r->instruction = &r->phase->instruction[at];
     uint64_t live = r->program->persistent_bytes + r->program->worker_bytes * (uint64_t)r->program->threads;
+    TRY(budget_go_on(r->work.budget, r->error)); /* large plans take a while */
     TRY(enter_instruction(r, at));
     TRY(instruction->kind == INSTRUCTION_COMPUTE ? replay_tasks(r) : replay_transfer(r));
     live += r->alive_bytes;
@@ -696,9 +942,15 @@ static plim_status check_end(const struct replay *r)
     for (int n = 0; n < graph->node_count; n++)
         if (!r->ran[n])
             return wrong_at(r, graph->node[n], " never runs");
+    if (r->begun || r->flying_count)
+        return WRONG(r, "the phase ends before all is done");
     for (int k = 0; k < r->phase->transfer_count; k++)
-        if (r->moving[k].where != IS_BACK)
+        if (r->phase->transfer[k].piece == NOT_PAGED && r->moving[k].where != IS_BACK)
             return WRONG(r, "%s does not come back", r->phase->transfer[k].tensor->name);
+    for (int t = 0; r->home && t < graph->tensor_count; t++)
+        for (int piece = 0; r->home[t] && piece < r->home[t]->pieces; piece++)
+            if (r->written[r->page[t] + piece] != r->version[t])
+                return WRONG(r, "%s is not on the disk as it was written last", graph->tensor[t]->name);
     for (int t = 0; t < graph->tensor_count; t++) {
         const struct place *place = &r->phase->place[t];
         if (graph->tensor[t]->kind == KIND_RESULT &&
@@ -721,8 +973,8 @@ static size_t longest_instruction(const struct phase *phase, size_t *folds)
     return (size_t)most;
 }
 
-/* Collects the offsets in `space` at which a copy will be recorded: task outputs, results of folds, what comes back. Returns their
-   number; out NULL: they are only counted. */
+/* Collects the offsets in `space` at which a copy will be recorded: task outputs, results of folds, what comes back.
+   Returns their number; out NULL: they are only counted. */
 static int find_offsets(uint64_t *out, const struct phase *phase, enum space space)
 {
     int count = 0;
@@ -763,6 +1015,26 @@ static bool take_alive(struct replay *r)
     return offset && offset_set_init(&r->alive, &r->work, offset, r->phase->instance_count);
 }
 
+static bool take_ways(struct replay *r)
+{
+    const struct phase *phase = r->phase;
+    size_t count = (size_t)phase->transfer_count;
+    uint64_t *from = arena_array(&r->work, count, sizeof *from), *to = arena_array(&r->work, count, sizeof *to);
+    for (int k = 0; from && to && k < phase->transfer_count; k++) {
+        from[k] = phase->transfer[k].from;
+        to[k] = phase->transfer[k].to;
+    }
+    return from && to && offset_set_init(&r->going_out, &r->work, from, phase->transfer_count) &&
+           offset_set_init(&r->coming_in, &r->work, to, phase->transfer_count);
+}
+
+static bool take_pages(struct replay *r, size_t tensors)
+{
+    r->page = arena_array(&r->work, tensors, sizeof(*r->page));
+    r->home = arena_array(&r->work, tensors, sizeof(*r->home));
+    return r->page && r->home;
+}
+
 static bool take_tables(struct replay *r)
 {
     const struct graph *graph = r->phase->graph;
@@ -773,6 +1045,8 @@ static bool take_tables(struct replay *r)
     r->version = arena_array(&r->work, tensors, sizeof(*r->version));
     r->expected = arena_array(&r->work, nodes * MOST_INPUTS, sizeof(*r->expected));
     r->ran = arena_array(&r->work, nodes, sizeof(*r->ran));
+    if (r->program->paged_count && !take_pages(r, tensors))
+        return false;
     r->access = arena_array(&r->work, tasks * (MOST_INPUTS + MOST_OUTPUTS + 1), sizeof(*r->access));
     r->fold = arena_array(&r->work, folds, sizeof(*r->fold));
     r->begins = arena_array(&r->work, instructions, sizeof(*r->begins));
@@ -780,9 +1054,8 @@ static bool take_tables(struct replay *r)
     r->next_begin = arena_array(&r->work, instances, sizeof(*r->next_begin));
     r->next_end = arena_array(&r->work, instances, sizeof(*r->next_end));
     r->moving = arena_array(&r->work, (size_t)r->phase->transfer_count, sizeof(*r->moving));
-    r->flying = arena_array(&r->work, (size_t)r->phase->transfer_count, sizeof(*r->flying));
-    return r->moving && r->flying && r->copy && r->version && r->expected && r->ran && r->access && r->fold &&
-           r->begins && r->ends && r->next_begin && r->next_end && take_alive(r) &&
+    return r->moving && r->copy && r->version && r->expected && r->ran && r->access && r->fold && r->begins &&
+           r->ends && r->next_begin && r->next_end && take_alive(r) && take_ways(r) &&
            take_offsets(r, &r->held, SPACE_TENSOR_ARENA) && take_offsets(r, &r->slices, SPACE_WORKER);
 }
 
@@ -801,10 +1074,10 @@ static plim_status replay_graph(struct replay *r)
 {
     if (!take_tables(r))
         return program_refused(r->program, r->error);
-    TRY(check_transfers(r));
     list_instances(r);
     expect_versions(r);
     TRY(start_copies(r));
+    TRY(check_transfers(r));
     for (int i = 0; i < r->phase->instruction_count; i++)
         TRY(replay_instruction(r, i));
     work_count(r->work.budget, r->steps);
@@ -826,6 +1099,8 @@ plim_status plan_verify(const struct program *program, const struct phase *phase
     struct replay r = {.program = program, .phase = phase, .error = error};
     arena_init(&r.work, program->arena.budget, TAG_PLANNER);
     plim_status status = check_persistent(&r);
+    if (status == PLIM_OK)
+        status = check_homes(&r);
     for (int k = 0; k < phase->instance_count && status == PLIM_OK; k++)
         status = check_instance(&r, &phase->instance[k]);
     if (status == PLIM_OK && phase->graph)

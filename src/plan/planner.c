@@ -81,11 +81,13 @@ static void count_figures(struct plan_figures *out, const struct program *progra
     };
     for (int i = 0; i < phase->instance_count; i++)
         out->kept += phase->instance[i].tag == TAG_ACTIVATIONS;
-    out->kept -= 2 * phase->transfer_count; /* a value that is spilled has an instance before and one after */
+    out->kept -= 2 * phase->spilled_count; /* a value that is spilled has an instance before and one after */
     for (int n = 0; n < phase->graph->node_count; n++)
         out->recomputed += phase->graph->node[n]->again;
-    out->spilled = phase->transfer_count;
-    out->spilled_bytes = phase->scratch_file_bytes;
+    out->spilled = phase->spilled_count;
+    out->spilled_bytes = phase->spilled_bytes;
+    out->paged = program->paged_count;
+    out->paged_bytes = phase->paged_bytes;
 }
 
 plim_status plan_program(struct plan *plan, plim_error *error)
@@ -125,8 +127,23 @@ uint64_t program_cost(const struct program *program)
 
 /* ---- the frontier ---- */
 
+/* Kernels live as long as their backend: those of other points would count against this one. After a failure there
+   still is a backend: another point may be tried. */
+static plim_status reopen_backend(struct plan *plan, plim_error *error)
+{
+    const struct backend_type *type = plan->backend->type;
+    struct backend *fresh;
+    plan_release_program(plan);
+    TRY(type->open(&fresh, plan->budget, error));
+    backend_threads(fresh, plan->backend->threads);
+    type->close(plan->backend);
+    plan->backend = fresh;
+    return PLIM_OK;
+}
+
 static plim_status take_point(struct plan *plan, int point, plim_error *error)
 {
+    TRY(reopen_backend(plan, error));
     plan->point = point;
     TRY(plan_graphs(plan, error));
     TRY(plan_program(plan, error));
@@ -142,11 +159,12 @@ static uint64_t point_cost(const struct plan *plan, int point)
     return frontier->point[point].cost ? frontier->point[point].cost : frontier->point[0].cost - freed;
 }
 
-/* Makes the point, unless that was done before. *made: false if there is no program for it, because its tables do not fit
-   or it has more nodes than a graph may have. */
+/* Makes the point, unless that was done before. *made: false if there is no program for it, because its tables do not
+   fit or it has more nodes than a graph may have. */
 static plim_status try_point(bool *made, struct plan *plan, int point, plim_error *error)
 {
-    plim_status status = plan->frontier.point[point].cost ? PLIM_OK : take_point(plan, point, error);
+    bool known = plan->frontier.point[point].cost > 0;
+    plim_status status = known ? PLIM_OK : take_point(plan, point, error);
     *made = status == PLIM_OK;
     if (status != PLIM_OVER_BUDGET && status != PLIM_BAD_MODEL)
         return status;
@@ -201,14 +219,13 @@ plim_status plan_explore(struct plan *plan, plim_error *error)
     struct frontier *frontier = &plan->frontier;
     arena_init(&plan->frontier_tables, plan->budget, TAG_PLANNER);
     TRY(frontier_find(frontier, plan->program, rules, &plan->frontier_tables, error));
-    if (frontier->count == 1 && !frontier_point_changes(&frontier->point[0])) {
+    if (frontier_point_changes(&frontier->point[0]))
+        TRY(take_point(plan, 0, error));
+    else
         frontier->point[0].cost = plan->cost;
+    if (frontier->count == 1)
         return PLIM_OK;
-    }
-    if (frontier->count > 1) {
-        frontier->point[0].cost = plan->cost;
-        TRY(find_floor(plan, error));
-    }
+    TRY(find_floor(plan, error));
     if (rules->recompute.kind == RECOMPUTE_ALWAYS)
         keep_last(frontier);
     return take_point(plan, 0, error);
@@ -230,17 +247,9 @@ static bool is_in_reach(const struct plan *plan, int point)
     return peak - (double)freed <= (double)plan->limit_bytes * (1 + MODEL_SLACK);
 }
 
-/* Kernels live as long as their backend: those of a point that did not fit would count against the next one. */
-static plim_status reopen_backend(struct plan *plan, plim_error *error)
+plim_status plan_again(struct plan *plan, plim_error *error)
 {
-    const struct backend_type *type = plan->backend->type;
-    int threads = plan->backend->threads;
-    plan_release_program(plan);
-    type->close(plan->backend);
-    plan->backend = NULL;
-    TRY(type->open(&plan->backend, plan->budget, error));
-    backend_threads(plan->backend, threads);
-    return PLIM_OK;
+    return take_point(plan, plan->point, error);
 }
 
 plim_status plan_next(struct plan *plan, plim_error *error)
@@ -248,7 +257,6 @@ plim_status plan_next(struct plan *plan, plim_error *error)
     int point = plan->point + 1;
     while (point + 1 < plan->frontier.count && !is_in_reach(plan, point))
         point++;
-    TRY(reopen_backend(plan, error));
     return take_point(plan, point, error);
 }
 

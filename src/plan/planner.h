@@ -57,6 +57,8 @@ struct plan_figures {
     int64_t kept, encoded, recomputed; /* values kept for the backward pass, kept in fewer bits, computed again */
     int64_t spilled;                   /* values that lie on the disk for a while */
     uint64_t spilled_bytes;            /* of them; a step writes and reads so many */
+    int64_t paged;                     /* weights and states that lie on the disk but for their uses */
+    uint64_t paged_bytes;              /* that a step moves for them */
     uint64_t tensor_arena_bytes;
     uint64_t live_bytes, packed_bytes; /* training step: lower bound of any packing, and what the packing needs */
     int threads;
@@ -94,6 +96,8 @@ plim_status plan_explore(struct plan *plan, plim_error *error);
 /* Whether the last plan_decide said no, and a smaller program may still fit. */
 bool plan_has_next(const struct plan *plan);
 plim_status plan_next(struct plan *plan, plim_error *error);
+/* The program that plan_largest_batch freed, with the kernels that were measured and no others. */
+plim_status plan_again(struct plan *plan, plim_error *error);
 plim_status plan_measure(struct plan *plan, plim_error *error);
 /* Sets plan->prediction; the sum of all tags is the peak. Returns whether it fits into the budget. */
 bool plan_predict(struct plan *plan, const struct run_costs *costs);

@@ -103,15 +103,20 @@ static plim_status take_places(struct builder *builder, struct instruction *inst
     return PLIM_OK;
 }
 
+static plim_status take_tasks(struct builder *builder, struct instruction *instruction, const struct chain *chain,
+                              plim_error *error)
+{
+    instruction->task = arena_array(&builder->program->arena, (size_t)chain->count, sizeof(*instruction->task));
+    return instruction->task ? take_places(builder, instruction, chain, error)
+                             : program_refused(builder->program, error);
+}
+
 static plim_status prepare_instruction(struct builder *builder, struct instruction *instruction,
                                        const struct chain *chain, plim_error *error)
 {
     instruction->chain = *chain;
     instruction->single_tail = chain->by_sample && builder->input->last_batch == LAST_BATCH_ANY;
-    instruction->task = arena_array(&builder->program->arena, (size_t)chain->count, sizeof(*instruction->task));
-    if (!instruction->task)
-        return program_refused(builder->program, error);
-    TRY(take_places(builder, instruction, chain, error));
+    TRY(take_tasks(builder, instruction, chain, error));
     for (int t = 0; t < chain->count; t++) {
         TRY(prepare_task(builder, &instruction->task[t], chain, error));
         instruction->task_count++;
@@ -120,23 +125,60 @@ static plim_status prepare_instruction(struct builder *builder, struct instructi
     return instruction->name ? PLIM_OK : program_refused(builder->program, error);
 }
 
+/* The same kernels for other units. */
+static plim_status repeat_instruction(struct builder *builder, struct instruction *to, const struct instruction *from,
+                                      plim_error *error)
+{
+    *to = *from;
+    TRY(take_tasks(builder, to, &from->chain, error));
+    for (int t = 0; t < from->task_count; t++) {
+        to->task[t].kernel = from->task[t].kernel;
+        to->task[t].sums = from->task[t].sums;
+    }
+    return PLIM_OK;
+}
+
 plim_status tasks_prepare(struct builder *builder, plim_error *error)
 {
     for (int c = 0; c < builder->chains.chain_count; c++) {
         const struct chain *chain = &builder->chains.chain[c];
-        int at = builder->instruction_of[builder->chains.order[chain->first]->id];
-        TRY(prepare_instruction(builder, &builder->phase->instruction[at], chain, error));
+        const int *at = &builder->slot_at[builder->first_slot[c]];
+        struct instruction *first = &builder->phase->instruction[at[0]];
+        int pieces = builder->pieces[c], each = chain->units / pieces;
+        TRY(prepare_instruction(builder, first, chain, error));
+        for (int piece = 0; piece < pieces; piece++) {
+            struct instruction *instruction = &builder->phase->instruction[at[piece]];
+            if (piece > 0)
+                TRY(repeat_instruction(builder, instruction, first, error));
+            instruction->first_unit = piece * each;
+            instruction->end_unit = (piece + 1) * each;
+        }
     }
     return PLIM_OK;
 }
 
 /* ---- places ------------------------------------------------------------ */
 
+/* Of a paged tensor, for the visit that instruction `at` belongs to. */
+static struct place place_visited(const struct builder *builder, const struct tensor *tensor, int at)
+{
+    int *m = &builder->visit[tensor->id]; /* instructions are placed in order: it never goes back */
+    if (*m == NOWHERE)
+        return (struct place){.space = SPACE_NONE};
+    while (*m + 1 < builder->move_count && builder->move[*m + 1].root == tensor->id && builder->move[*m].last < at)
+        ++*m;
+    uint64_t offset = transfer_offset(builder->phase->instance[builder->move[*m].returned].offset);
+    bool pieces = home_of(builder, tensor)->pieces > 1;
+    return (struct place){.space = pieces ? SPACE_PAGE : SPACE_TENSOR_ARENA, .offset = offset};
+}
+
 /* Where instruction `at` finds the tensor. */
 static struct place place_of(const struct builder *builder, const struct tensor *tensor, int at)
 {
     if (tensor->kind == KIND_INPUT)
         return (struct place){.space = SPACE_BATCH, .offset = (uint64_t)tensor->column};
+    if (home_of(builder, tensor))
+        return place_visited(builder, tensor, at);
     if (!is_value(tensor))
         return (struct place){.space = SPACE_TENSOR_ARENA,
                               .offset = builder->program->persistent_offset[builder->persistent[tensor->id]]};
@@ -185,7 +227,7 @@ static void place_task(const struct builder *builder, struct instruction *instru
 {
     const struct node *node = task->node;
     const struct cut *cut = &builder->cut[node->id];
-    int at = builder->instruction_of[node->id];
+    int at = (int)(instruction - builder->phase->instruction);
     for (int i = 0; i < node->input_count; i++)
         task->input[i] = place_operand(builder, node->input[i], cut->input[i], at);
     for (int k = 0; k < node->output_count; k++) {
@@ -205,7 +247,7 @@ static int count_folds(const struct builder *builder, const struct instruction *
     return count;
 }
 
-/* Local values have no place here: they are gone when a slice is done. */
+/* Local values have no place here: they are gone when a slice is done. Nor have paged tensors: they come and go. */
 static plim_status place_tensors(struct builder *builder, plim_error *error)
 {
     struct graph *graph = builder->graph;
@@ -215,8 +257,8 @@ static plim_status place_tensors(struct builder *builder, plim_error *error)
         return program_refused(builder->program, error);
     for (int t = 0; t < graph->tensor_count; t++) {
         const struct tensor *tensor = graph->tensor[t];
-        bool unused = is_value(tensor) && !tensor->producer;
-        struct place place = unused ? (struct place){.space = SPACE_NONE} : place_of(builder, tensor, 0);
+        bool absent = (is_value(tensor) && !tensor->producer) || home_of(builder, tensor);
+        struct place place = absent ? (struct place){.space = SPACE_NONE} : place_of(builder, tensor, 0);
         phase->place[t] = place.space == SPACE_WORKER ? (struct place){.space = SPACE_NONE} : place;
     }
     return PLIM_OK;

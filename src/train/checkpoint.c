@@ -48,11 +48,19 @@ static uint64_t written_bytes(const char *name)
     return bytes;
 }
 
+static uint64_t all_bytes(const struct program *program)
+{
+    uint64_t bytes = program->persistent_bytes;
+    for (int i = 0; i < program->persistent_count; i++)
+        bytes += program_home(program, i) ? tensor_bytes(program->persistent[i]) : 0;
+    return bytes;
+}
+
 /* At most: names, shapes, offsets and notes. An entry is "NAME":{"dtype":"BF16","shape":[1,2],"data_offsets":[3,4]}, */
 static uint64_t header_bytes(const struct program *program)
 {
     const uint64_t words = sizeof "\"\":{\"dtype\":\"BOOL\",\"shape\":[],\"data_offsets\":[,]},";
-    uint64_t bytes = NOTES_BYTES, offset = digits(program->persistent_bytes);
+    uint64_t bytes = NOTES_BYTES, offset = digits(all_bytes(program));
     for (int i = 0; i < program->persistent_count; i++) {
         const struct tensor *tensor = program->persistent[i];
         bytes += written_bytes(tensor->name) + words + 2 * offset;
@@ -150,19 +158,29 @@ static plim_status declare_all(struct safetensors_writer *writer, const struct m
     return PLIM_OK;
 }
 
-static plim_status write_all(struct safetensors_writer *writer, const struct machine *machine, bool weights_only,
+static plim_status write_tensor(struct safetensors_writer *writer, struct machine *machine, int i, plim_error *error)
+{
+    for (int piece = 0; piece < state_pieces(machine, i); piece++) {
+        struct state_bytes bytes;
+        TRY(state_load(&bytes, machine, i, piece, error));
+        TRY(safetensors_write(writer, bytes.data, bytes.bytes, error));
+    }
+    return PLIM_OK;
+}
+
+static plim_status write_all(struct safetensors_writer *writer, struct machine *machine, bool weights_only,
                              plim_error *error)
 {
     const struct program *program = machine->program;
     for (int i = 0; i < program->persistent_count; i++) {
         const struct tensor *tensor = program->persistent[i];
         if (!weights_only || tensor->kind == KIND_WEIGHT)
-            TRY(safetensors_write(writer, persistent_data(machine, i), tensor_bytes(tensor), error));
+            TRY(write_tensor(writer, machine, i, error));
     }
     return PLIM_OK;
 }
 
-static plim_status fill_checkpoint(struct safetensors_writer *writer, const struct machine *machine,
+static plim_status fill_checkpoint(struct safetensors_writer *writer, struct machine *machine,
                                    const struct position *position, plim_error *error)
 {
     TRY(note_position(writer, position, error));
@@ -388,6 +406,17 @@ static plim_status check_iteration(struct safetensors *file, const char *path, p
                    (long long)iteration);
 }
 
+static plim_status read_tensor(struct safetensors *file, const struct safetensors_entry *entry, struct machine *machine,
+                               int i, plim_error *error)
+{
+    for (int piece = 0; piece < state_pieces(machine, i); piece++) {
+        struct state_bytes bytes = state_piece(machine, i, piece);
+        TRY(safetensors_read(file, entry, bytes.first, bytes.data, bytes.bytes, error));
+        TRY(state_store(machine, i, piece, error));
+    }
+    return PLIM_OK;
+}
+
 static plim_status read_tensors(struct safetensors *file, struct machine *machine, bool weights_only, plim_error *error)
 {
     const struct program *program = machine->program;
@@ -398,7 +427,7 @@ static plim_status read_tensors(struct safetensors *file, struct machine *machin
         const struct safetensors_entry *entry = safetensors_find(file, tensor->name);
         if (!entry) /* of a metric */
             continue;
-        TRY(safetensors_read(file, entry, 0, persistent_data(machine, i), entry->bytes, error));
+        TRY(read_tensor(file, entry, machine, i, error));
     }
     return PLIM_OK;
 }

@@ -72,8 +72,11 @@ static plim_status each_weight(const struct origin *origin, const struct program
         if (!weight)
             continue; /* a program may have weights besides the model's */
         TRY(find_weight(&dataset, origin, tensor, weight, error));
-        if (machine)
-            TRY(keras_file_read(origin->file, &dataset, persistent_data(machine, i), error));
+        if (!machine)
+            continue;
+        TRY(keras_file_read(origin->file, &dataset, state_piece(machine, i, 0).data,
+                            error)); /* weights have one piece */
+        TRY(state_store(machine, i, 0, error));
     }
     return PLIM_OK;
 }

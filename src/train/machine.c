@@ -1,10 +1,9 @@
 /* machine.c - executes a plan: the one tensor arena, the team, and instructions.
 
-   An instruction is: packs, then its units (each a run of slices, each slice all
-   tasks in order), then folds. A task with sums runs leaf by leaf. Which worker runs a unit changes nothing: units write
-   different rows or partial sums of their own, and folds add those from first to last.
-   Bytes that wait on the disk are moved between instructions (base/files/transfer_file.h).
-   Nothing is looked up or allocated in a run: a place plus a base is an address. */
+   An instruction is: packs, then its units (each a run of slices, each slice all tasks in order), then folds. A task
+   with sums runs leaf by leaf. Which worker runs a unit changes nothing: units write different rows or partial sums of
+   their own, and folds add those from first to last. Bytes that wait on the disk are moved between instructions
+   (base/files/transfer_file.h). Nothing is looked up or allocated in a run: a place plus a base is an address. */
 #include <string.h>
 
 #include "base/files/transfer_file.h"
@@ -28,6 +27,7 @@ struct execution {
     int64_t rows;            /* of the cut axis that exist in this batch */
     const struct task *task; /* whose pack is being made, or elements */
     int64_t elements;        /* of it */
+    int64_t page;            /* the row at which the instruction begins */
     const struct fold *fold; /* that is being added up */
 };
 
@@ -39,10 +39,10 @@ static uint8_t *worker_base(const struct machine *machine, int worker)
 }
 
 /* By space; a batch's columns have no common one. */
-static inline void set_bases(uintptr_t base[3], const struct machine *machine, int worker)
+static inline void set_bases(uintptr_t base[SPACE_BATCH], const struct machine *machine, int worker)
 {
-    memset(base, 0, 3 * sizeof *base);
-    base[SPACE_TENSOR_ARENA] = (uintptr_t)machine->tensor_arena;
+    memset(base, 0, SPACE_BATCH * sizeof *base);
+    base[SPACE_TENSOR_ARENA] = base[SPACE_PAGE] = (uintptr_t)machine->tensor_arena;
     base[SPACE_WORKER] = (uintptr_t)worker_base(machine, worker);
 }
 
@@ -50,21 +50,24 @@ static inline void set_bases(uintptr_t base[3], const struct machine *machine, i
 struct reach {
     int64_t begin; /* of the call */
     int64_t slice; /* where the slice begins, which slice buffers hold */
+    int64_t page;  /* where the rows of the instruction begin, which pages hold */
     int part;
 };
 
 /* An absent operand has base, offset and steps of 0: NULL. */
-static inline void *address(const struct place *place, const uintptr_t base[3], const struct batch *batch,
+static inline void *address(const struct place *place, const uintptr_t base[SPACE_BATCH], const struct batch *batch,
                             const struct reach *reach)
 {
     uintptr_t start =
         place->space == SPACE_BATCH ? (uintptr_t)batch->column[place->offset] : base[place->space] + place->offset;
-    int64_t row = place->space == SPACE_WORKER ? reach->begin - reach->slice : reach->begin;
+    int64_t row = reach->begin - (place->space == SPACE_WORKER ? reach->slice
+                                  : place->space == SPACE_PAGE ? reach->page
+                                                               : 0);
     return (void *)(start + (uint64_t)row * place->row_bytes + (uint64_t)reach->part * place->part_bytes);
 }
 
 /* Every operand of the node: kernels look at no others. */
-static inline void set_addresses(struct call *call, const struct task *task, const uintptr_t base[3],
+static inline void set_addresses(struct call *call, const struct task *task, const uintptr_t base[SPACE_BATCH],
                                  const struct batch *batch, const struct reach *reach)
 {
     const struct node *node = task->node;
@@ -84,7 +87,7 @@ struct span {
 };
 
 static void call_task(const struct execution *execution, const struct task *task, struct call *call,
-                      const uintptr_t base[3], const struct reach *reach)
+                      const uintptr_t base[SPACE_BATCH], const struct reach *reach)
 {
     call->node = task->node;
     call->pack = task->kernel->pack_bytes ? execution->machine->tensor_arena + task->pack : NULL;
@@ -94,7 +97,7 @@ static void call_task(const struct execution *execution, const struct task *task
 
 /* Leaf by leaf: the first leaf of a part begins its sum. */
 static void run_sums(const struct execution *execution, const struct task *task, struct call *call,
-                     const uintptr_t base[3], const struct span *span)
+                     const uintptr_t base[SPACE_BATCH], const struct span *span)
 {
     const struct chain *chain = &execution->instruction->chain;
     int64_t each = task->sums.leaves / chain->slices, leaves = task->sums.leaves / task->sums.parts;
@@ -102,7 +105,7 @@ static void run_sums(const struct execution *execution, const struct task *task,
     for (int64_t leaf = span->slice * each; begin < span->end; leaf++, begin = next) {
         next = piece_begin(chain->extent, chain->grain, leaf + 1, task->sums.leaves);
         int64_t step = next > span->end && execution->instruction->single_tail ? 1 : next - begin;
-        struct reach reach = {.slice = span->begin, .part = (int)(leaf / leaves)};
+        struct reach reach = {.slice = span->begin, .page = execution->page, .part = (int)(leaf / leaves)};
         call->add = leaf % leaves != 0;
         for (call->begin = begin; call->begin < next && call->begin < span->end; call->begin = call->end) {
             call->end = min_i64(call->begin + step, span->end);
@@ -114,7 +117,7 @@ static void run_sums(const struct execution *execution, const struct task *task,
 }
 
 static void run_task(const struct execution *execution, const struct task *task, struct call *call,
-                     const uintptr_t base[3], const struct span *span)
+                     const uintptr_t base[SPACE_BATCH], const struct span *span)
 {
     if (task->sums.leaves) {
         run_sums(execution, task, call, base, span);
@@ -124,7 +127,8 @@ static void run_task(const struct execution *execution, const struct task *task,
     call->add = false;
     for (call->begin = span->begin; call->begin < span->end; call->begin = call->end) {
         call->end = call->begin + step;
-        call_task(execution, task, call, base, &(struct reach){.begin = call->begin, .slice = span->begin});
+        struct reach reach = {.begin = call->begin, .slice = span->begin, .page = execution->page};
+        call_task(execution, task, call, base, &reach);
     }
 }
 
@@ -138,12 +142,14 @@ static struct span span_of(const struct execution *execution, int64_t slice)
                          .whole = end <= execution->rows};
 }
 
-static void run_unit(void *context, int unit, int worker)
+/* `index` counts from the instruction's first unit. */
+static void run_unit(void *context, int index, int worker)
 {
     const struct execution *execution = context;
     const struct instruction *instruction = execution->instruction;
+    int unit = instruction->first_unit + index;
     int64_t each = instruction->chain.slices / instruction->chain.units;
-    uintptr_t base[3];
+    uintptr_t base[SPACE_BATCH];
     struct call call = {.count = execution->batch->count};
     set_bases(base, execution->machine, worker);
     for (int64_t slice = unit * each; slice < (unit + 1) * each; slice++) {
@@ -161,7 +167,7 @@ static void run_elements(void *context, int chunk, int worker)
     const struct execution *execution = context;
     const struct task *task = execution->task;
     const struct node *node = task->node;
-    uintptr_t base[3];
+    uintptr_t base[SPACE_BATCH];
     int64_t first = (int64_t)chunk * ELEMENTS_CHUNK, left = execution->elements - first;
     struct call call = {.node = node, .count = execution->batch->count};
     set_bases(base, execution->machine, 0);
@@ -180,7 +186,7 @@ static void run_elements(void *context, int chunk, int worker)
 static void run_single(struct execution *execution)
 {
     const struct instruction *instruction = execution->instruction;
-    uintptr_t base[3];
+    uintptr_t base[SPACE_BATCH];
     struct call call = {.count = execution->batch->count};
     struct span span = span_of(execution, 0);
     set_bases(base, execution->machine, 0);
@@ -202,7 +208,7 @@ static void run_pack(void *context, int unit, int worker)
     const struct execution *execution = context;
     const struct task *task = execution->task;
     struct call whole = {.node = task->node, .end = execution->rows, .count = execution->batch->count};
-    uintptr_t base[3];
+    uintptr_t base[SPACE_BATCH];
     set_bases(base, execution->machine, worker);
     set_addresses(&whole, task, base, execution->batch, &(struct reach){0});
     task->kernel->pack(task->kernel, &whole, unit, execution->machine->tensor_arena + task->pack);
@@ -310,15 +316,19 @@ static void compute(struct machine *machine, const struct instruction *instructi
     struct execution execution = {.machine = machine, .instruction = instruction, .batch = batch};
     const struct chain *chain = &instruction->chain;
     execution.rows = chain->by_sample ? batch->count : chain->extent;
-    int units = with_rows(&execution, chain->units);
-    run_packs(&execution);
+    int end = with_rows(&execution, chain->units),
+        units = (end < instruction->end_unit ? end : instruction->end_unit) - instruction->first_unit;
+    execution.page = chain_row(chain, instruction->first_unit * (chain->slices / chain->units));
+    if (instruction->first_unit == 0)
+        run_packs(&execution);
     if (chain->slices == 1 && execution.rows > 0)
         run_single(&execution);
     else if (units == 1)
         run_unit(&execution, 0, 0);
     else
         team_run(machine->team, units, run_unit, &execution);
-    run_folds(&execution);
+    if (instruction->end_unit == chain->units)
+        run_folds(&execution);
 }
 
 static plim_status move_bytes(struct machine *machine, const struct phase *phase, const struct instruction *instruction,
@@ -413,11 +423,17 @@ static plim_status open_scratch(struct machine *machine, struct scratch_disk *di
         return PLIM_OK;
     if (!scratch_disk_take(disk, bytes)) {
         unsigned long long needs = bytes, left = scratch_disk_left(disk);
-        return hint(error, fail(error, PLIM_OVER_DISK, "spilling takes %llu bytes of disk; %llu are left", needs, left),
-                    "--disk allows more, or plan: {spill: never}");
+        return hint(
+            error,
+            fail(error, PLIM_OVER_DISK, "spilling and paging take %llu bytes of disk; %llu are left", needs, left),
+            "--disk allows more, or plan: {spill: never, page: never}");
     }
     machine->disk = disk;
-    return transfer_file_open(&machine->scratch, machine->budget, disk->folder, bytes, program->transfer_count, error);
+    plim_status status =
+        transfer_file_open(&machine->scratch, machine->budget, disk->folder, bytes, program->transfer_count, error);
+    return status == PLIM_IO
+               ? hint(error, status, "--scratch names another folder, plan: {spill: never, page: never} does without")
+               : status;
 }
 
 plim_status machine_open(struct machine *machine, struct program *program, struct budget *budget,

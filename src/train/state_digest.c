@@ -5,11 +5,6 @@
 #include "base/numbers/digest.h"
 #include "train/trainer.h"
 
-void *persistent_data(const struct machine *machine, int i)
-{
-    return machine->tensor_arena + machine->program->persistent_offset[i];
-}
-
 /* Little-endian, so that machines agree. */
 static void add_number(struct sha256 *sha, uint64_t number)
 {
@@ -19,7 +14,7 @@ static void add_number(struct sha256 *sha, uint64_t number)
     sha256_add(sha, bytes, sizeof bytes);
 }
 
-static void add_tensor(struct sha256 *sha, const struct machine *machine, int i)
+static plim_status add_tensor(struct sha256 *sha, struct machine *machine, int i, plim_error *error)
 {
     const struct tensor *tensor = machine->program->persistent[i];
     const char *type = type_name(tensor->type);
@@ -28,7 +23,12 @@ static void add_tensor(struct sha256 *sha, const struct machine *machine, int i)
     add_number(sha, (uint64_t)tensor->shape.rank);
     for (int axis = 0; axis < tensor->shape.rank; axis++)
         add_number(sha, (uint64_t)tensor->shape.dim[axis]);
-    sha256_add(sha, persistent_data(machine, i), (size_t)shape_count(&tensor->shape) * type_bytes(tensor->type));
+    for (int piece = 0; piece < state_pieces(machine, i); piece++) {
+        struct state_bytes bytes;
+        TRY(state_load(&bytes, machine, i, piece, error));
+        sha256_add(sha, bytes.data, bytes.bytes);
+    }
+    return PLIM_OK;
 }
 
 /* The next name after `last` in order; -1 at the end. A search a tensor takes
@@ -46,14 +46,15 @@ static int next_in_order(const struct program *program, enum kind kind, const ch
     return best;
 }
 
-void digest_weights(char text[65], struct machine *machine, enum kind kind)
+plim_status digest_weights(char text[65], struct machine *machine, enum kind kind, plim_error *error)
 {
     struct sha256 sha;
     uint8_t digest[32];
     const char *last = NULL;
     sha256_init(&sha);
     for (int i; (i = next_in_order(machine->program, kind, last)) >= 0; last = machine->program->persistent[i]->name)
-        add_tensor(&sha, machine, i);
+        TRY(add_tensor(&sha, machine, i, error));
     sha256_end(&sha, digest);
     sha256_text(text, digest);
+    return PLIM_OK;
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/files/transfer_file.h"
 #include "base/memory/budget_stop.h"
 #include "base/memory/limits.h"
 #include "base/threads/clock.h"
@@ -51,26 +52,44 @@ struct run {
 
 /* ---- first values ---- */
 
+static void fill(const struct state_bytes *bytes, const struct tensor *tensor)
+{
+    int64_t count = (int64_t)(bytes->bytes / type_bytes(tensor->type));
+    for (int64_t k = 0; k < count; k++)
+        element_set(bytes->data, tensor->type, k, tensor->initial);
+}
+
+static plim_status initialize_state(struct trainer *trainer, int i, plim_error *error)
+{
+    struct machine *machine = &trainer->machine;
+    for (int piece = 0; piece < state_pieces(machine, i); piece++) {
+        struct state_bytes bytes = state_piece(machine, i, piece);
+        fill(&bytes, machine->program->persistent[i]);
+        TRY(state_store(machine, i, piece, error));
+    }
+    return PLIM_OK;
+}
+
 plim_status trainer_initialize(struct trainer *trainer, plim_error *error)
 {
-    const struct program *program = trainer->machine.program;
+    struct machine *machine = &trainer->machine;
+    const struct program *program = machine->program;
     int guess = 0;
     for (int i = 0; i < program->persistent_count; i++) {
         const struct tensor *tensor = program->persistent[i];
-        void *data = persistent_data(&trainer->machine, i);
-        int64_t count = shape_count(&tensor->shape);
-        if (tensor->kind == KIND_WEIGHT) {
-            const struct weight *weight = weight_named(trainer->build, tensor->name, &guess);
-            if (!weight)
-                return fail(error, PLIM_INTERNAL, "the plan has a weight '%s', the model has none", tensor->name);
-            initializer_fill(data, tensor->type, count, &weight->initializer, trainer->options.seed, tensor->name);
-            /* NEEDSWORK: one tensor is filled without a look at the stop flag: 0.5 s at some 60 million elements, and
-               more for an orthogonal matrix of thousands of columns. */
-            TRY(budget_go_on(trainer->budget, error));
-        } else {
-            for (int64_t k = 0; k < count; k++)
-                element_set(data, tensor->type, k, tensor->initial);
+        if (tensor->kind != KIND_WEIGHT) {
+            TRY(initialize_state(trainer, i, error));
+            continue;
         }
+        const struct weight *weight = weight_named(trainer->build, tensor->name, &guess);
+        if (!weight)
+            return fail(error, PLIM_INTERNAL, "the plan has a weight '%s', the model has none", tensor->name);
+        initializer_fill(state_piece(machine, i, 0).data, tensor->type, shape_count(&tensor->shape),
+                         &weight->initializer, trainer->options.seed, tensor->name);
+        TRY(state_store(machine, i, 0, error));
+        /* NEEDSWORK: one tensor is filled without a look at the stop flag: 0.5 s at some 60 million elements, and
+           more for an orthogonal matrix of thousands of columns. */
+        TRY(budget_go_on(trainer->budget, error));
     }
     return PLIM_OK;
 }
@@ -480,26 +499,31 @@ static plim_status train(struct run *run, plim_error *error)
     return PLIM_OK;
 }
 
-/* Averages of weights (use_ema) take the weights' places in the end, as in Keras's fit. */
+/* The weight that `name`, the state of its average, belongs to; -1: it is no average. *guess: where to look first. */
+static int averaged_weight(const struct program *program, const char *name, int *guess)
+{
+    size_t length = strlen(name), first = strlen("optimizer/"), last = strlen("/average");
+    if (length <= first + last || strcmp(name + length - last, "/average") != 0)
+        return -1;
+    for (int tried = 0; tried < program->persistent_count; tried++, *guess = (*guess + 1) % program->persistent_count) {
+        const struct tensor *weight = program->persistent[*guess];
+        if (weight->kind == KIND_WEIGHT && strlen(weight->name) == length - first - last &&
+            strncmp(weight->name, name + first, length - first - last) == 0)
+            return *guess;
+    }
+    return -1;
+}
+
+/* NEEDSWORK: averages and their weights are never paged: both would have to be in the window. */
 static void finish_averages(struct trainer *trainer)
 {
     const struct program *program = trainer->machine.program;
     int guess = 0;
     for (int i = 0; i < program->persistent_count; i++) {
-        const char *name = program->persistent[i]->name;
-        size_t length = strlen(name), first = strlen("optimizer/"), last = strlen("/average");
-        if (length <= first + last || strcmp(name + length - last, "/average") != 0)
-            continue;
-        for (int tried = 0; tried < program->persistent_count;
-             tried++, guess = (guess + 1) % program->persistent_count) {
-            const struct tensor *weight = program->persistent[guess];
-            if (weight->kind != KIND_WEIGHT || strlen(weight->name) != length - first - last ||
-                strncmp(weight->name, name + first, length - first - last) != 0)
-                continue;
-            memcpy(persistent_data(&trainer->machine, guess), persistent_data(&trainer->machine, i),
-                   (size_t)shape_count(&weight->shape) * type_bytes(weight->type));
-            break;
-        }
+        int weight = averaged_weight(program, program->persistent[i]->name, &guess);
+        struct state_bytes average = state_piece(&trainer->machine, i, 0);
+        if (weight >= 0) /* they take the weights' places in the end, as in Keras's fit */
+            memcpy(state_piece(&trainer->machine, weight, 0).data, average.data, average.bytes);
     }
 }
 
@@ -540,25 +564,51 @@ static void tell_all_skipped(const struct run *run)
                      (long long)skipped, (long long)run->steps);
 }
 
-static void finish(struct run *run, plim_status status, plim_end *end)
+/* The plan counts on transfers that take nothing from those that compute. */
+static void tell_slow_disk(const struct run *run)
+{
+    const struct transfer_file *scratch = run->trainer->machine.scratch;
+    if (scratch && !transfer_file_is_direct(scratch))
+        trainer_tell(run->trainer,
+                     "values that lay on the disk went through the page cache, which is slower than planned: "
+                     "%s takes no direct transfers; --scratch names another folder",
+                     run->trainer->scratch->folder);
+}
+
+static plim_status digest_all(char weights[65], char optimizer[65], struct trainer *trainer, plim_error *error)
+{
+    TRY(digest_weights(weights, &trainer->machine, KIND_WEIGHT, error));
+    return digest_weights(optimizer, &trainer->machine, KIND_STATE, error);
+}
+
+/* Returns the status of the run, which fails if what is to be digested cannot be read. */
+static plim_status finish(struct run *run, plim_status status, plim_end *end, plim_error *error)
 {
     struct trainer *trainer = run->trainer;
     char weights[65], optimizer[65];
+    bool ended = status == PLIM_OK || status == PLIM_INTERRUPTED;
+    plim_error unread = {0};
+    plim_status digested =
+        trainer->options.digest && ended ? digest_all(weights, optimizer, trainer, &unread) : PLIM_OK;
+    if (digested != PLIM_OK) {
+        status = digested;
+        if (error)
+            *error = unread;
+    } else if (trainer->options.digest && ended) {
+        end->weights_digest = weights;
+        end->optimizer_digest = optimizer;
+    }
     end->status = status_word(status);
     end->skipped_steps = run->skipped_before;
     tell_all_skipped(run);
+    tell_slow_disk(run);
     end->note = trainer->note[0] ? trainer->note : NULL;
     if (run->checkpointed) {
         snprintf(run->checkpoint, sizeof run->checkpoint, "%s/%s", trainer->options.checkpoint_folder, CHECKPOINT_NAME);
         end->checkpoint = run->checkpoint;
     }
-    if (trainer->options.digest && (status == PLIM_OK || status == PLIM_INTERRUPTED)) {
-        digest_weights(weights, &trainer->machine, KIND_WEIGHT);
-        digest_weights(optimizer, &trainer->machine, KIND_STATE);
-        end->weights_digest = weights;
-        end->optimizer_digest = optimizer;
-    }
     send(run, PLIM_EVENT_END, end);
+    return status;
 }
 
 /* Data that cannot be opened, or a first batch that cannot be read: there is nothing to go on from. */
@@ -585,7 +635,7 @@ plim_status trainer_run(struct trainer *trainer, plim_listener *listener, void *
         checkpoint_folder_close(&trainer->checkpoints);
     else
         discard(&run);
-    finish(&run, status, &end);
+    status = finish(&run, status, &end, error);
     trainer->checkpointed = run.checkpointed;
     return status;
 }

@@ -23,8 +23,8 @@ struct machine {
     uint64_t booked[TAG_COUNT]; /* bytes of the tensor arena that the budget counts under other tags than activations */
     bool poison;                /* debugging: fill dead bytes with NaN, so that a plan that reads them fails visibly */
 };
-/* Allocates and touches the tensor arena (tags from the plan), starts the team, and allocates the scratch file of a program
-   with transfers on the disk; `disk` may be NULL for others. */
+/* Allocates and touches the tensor arena (tags from the plan), starts the team, and allocates the scratch file of a
+   program with transfers on the disk; `disk` may be NULL for others. */
 plim_status machine_open(struct machine *machine, struct program *program, struct budget *budget,
                          struct scratch_disk *disk, plim_error *error);
 void machine_close(struct machine *machine);
@@ -133,11 +133,24 @@ plim_status checkpoint_save(struct checkpoint_folder *folder, struct machine *ma
 plim_status checkpoint_load(bool *found, struct position *position, char note[256], struct checkpoint_folder *folder,
                             struct machine *machine, plim_error *error);
 
-/* ---- machine.c, state_digest.c ---- */
-/* The address of persistent tensor i of the program. */
-void *persistent_data(const struct machine *machine, int i);
+/* ---- state_access.c: weights and states while no phase runs. i: of the program's persistent tensors ---- */
+/* Bytes `first` and on of the tensor, in memory. */
+struct state_bytes {
+    void *data;
+    uint64_t first, bytes;
+};
+/* 1: the tensor is in memory as a whole. Of a paged one each piece is, from state_load or state_piece on, until the
+   next piece of any tensor. */
+int state_pieces(const struct machine *machine, int i);
+/* Where the piece belongs, not read: to be filled and stored. */
+struct state_bytes state_piece(const struct machine *machine, int i, int piece);
+plim_status state_load(struct state_bytes *out, struct machine *machine, int i, int piece, plim_error *error);
+/* To the disk; nothing, if it is not paged. */
+plim_status state_store(struct machine *machine, int i, int piece, plim_error *error);
+
+/* ---- state_digest.c ---- */
 /* SHA-256 over names, shapes and bytes, in the order of the names. */
-void digest_weights(char text[65], struct machine *machine, enum kind kind);
+plim_status digest_weights(char text[65], struct machine *machine, enum kind kind, plim_error *error);
 
 /* ---- trainer.c ---- */
 struct trainer_options {

@@ -204,7 +204,7 @@ train: {optimizer: sgd, loss: sparse_categorical_crossentropy}
 
     def test_address_space(self):
         """A limit of the kernel on mappings: refused with its name, not killed."""
-        r = self.run_plim("train", self.job(CNN, "bad.yaml"), code=4, prefix=["sh", "-c", 'ulimit -v 80000; exec "$@"', "sh"])
+        r = self.run_plim("train", self.job(CNN, "bad.yaml"), "--set", "plan.page=never", code=4, prefix=["sh", "-c", 'ulimit -v 80000; exec "$@"', "sh"])
         self.assertIn("RLIMIT_AS", r.error)
 
     def test_more_than_the_machine_has(self):

@@ -12,6 +12,7 @@
 
 #include "plan_models.h"
 #include "train/trainer.h"
+#include "transform/in_place.h"
 
 struct run {
     struct budget *budget;
@@ -61,23 +62,65 @@ static inline void close_run(struct run *run)
     budget_free(run->budget);
 }
 
+/* Its number among the model's weights; -1: it is none. */
+static inline int weight_number(const struct run *run, const struct tensor *tensor)
+{
+    for (int w = 0; w < run->made.weight_count; w++)
+        if (run->made.weight[w] == tensor)
+            return w;
+    return -1;
+}
+
+static inline void fill_state(const struct run *run, const struct tensor *tensor, const struct state_bytes *bytes)
+{
+    int w = weight_number(run, tensor);
+    memset(bytes->data, 0, bytes->bytes);
+    if (strcmp(tensor->name, "optimizer/learning_rate") == 0)
+        *(float *)bytes->data = 0.01f;
+    if (w < 0)
+        return;
+    float *data = bytes->data;
+    random_fill_unit(data, bytes->bytes / sizeof *data, 5, (uint64_t)w, 0); /* weights have one piece */
+    for (uint64_t i = 0; i < bytes->bytes / sizeof *data; i++)
+        data[i] = (data[i] - 0.5f) / 16;
+}
+
 static inline void set_weights(struct run *run)
 {
     memset(run->machine.tensor_arena, 0, run->program->persistent_bytes);
-    for (int w = 0; w < run->made.weight_count; w++) {
-        const struct tensor *tensor = run->made.weight[w];
-        float *data = machine_data(&run->machine, PHASE_TRAIN, tensor);
-        random_fill_unit(data, (uint64_t)shape_count(&tensor->shape), 5, (uint64_t)w, 0);
-        for (int64_t i = 0; i < shape_count(&tensor->shape); i++)
-            data[i] = (data[i] - 0.5f) / 16;
-    }
-    for (int p = 0; p < run->program->persistent_count; p++)
-        if (strcmp(run->program->persistent[p]->name, "optimizer/learning_rate") == 0)
-            *(float *)(run->machine.tensor_arena + run->program->persistent_offset[p]) = 0.01f;
+    for (int i = 0; i < run->program->persistent_count; i++)
+        for (int piece = 0; piece < state_pieces(&run->machine, i); piece++) {
+            struct state_bytes bytes = state_piece(&run->machine, i, piece);
+            fill_state(run, run->program->persistent[i], &bytes);
+            assert_int_equal(state_store(&run->machine, i, piece, NULL), PLIM_OK);
+        }
 }
 
-/* Weights and states after a step for each of `counts` samples of a graph over (x, label), or after the step that failed;
-   test_free it. */
+/* All weights and states, where they would be if none were paged. */
+static inline uint64_t states_size(const struct run *run)
+{
+    uint64_t size = 0;
+    for (int i = 0; i < run->program->persistent_count; i++)
+        size += layout_bytes(tensor_bytes(run->program->persistent[i]));
+    return size;
+}
+
+static inline uint8_t *copy_states(struct run *run)
+{
+    uint8_t *out = test_calloc(1, states_size(run)), *at = out;
+    for (int i = 0; i < run->program->persistent_count; i++) {
+        for (int piece = 0; piece < state_pieces(&run->machine, i); piece++) {
+            struct state_bytes bytes;
+            if (state_load(&bytes, &run->machine, i, piece, NULL) == PLIM_OK)
+                memcpy(at + bytes.first, bytes.data, bytes.bytes);
+        }
+        at += layout_bytes(tensor_bytes(run->program->persistent[i]));
+    }
+    return out;
+}
+
+/* Weights and states after a step for each of `counts` samples of a graph over (x, label), or after the step that
+   failed; test_free it. */
 static inline uint8_t *try_run(plim_status *status, struct run *run, const int64_t *counts, int steps,
                                plim_error *error)
 {
@@ -93,11 +136,9 @@ static inline uint8_t *try_run(plim_status *status, struct run *run, const int64
         batch.count = counts[step];
         *status = machine_run(&run->machine, PHASE_TRAIN, &batch, error);
     }
-    uint8_t *out = test_malloc(run->program->persistent_bytes);
-    memcpy(out, run->machine.tensor_arena, run->program->persistent_bytes);
     test_free(x);
     test_free(label);
-    return out;
+    return copy_states(run);
 }
 
 static inline uint8_t *train_run(struct run *run, const int64_t *counts, int steps)

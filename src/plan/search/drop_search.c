@@ -140,6 +140,8 @@ static enum side side_of(const struct drop_search *s, int v)
 static void set_side(struct drop_search *s, int v, enum side side)
 {
     const struct releasable *value = &s->model->value[v];
+    if (value->stated)
+        side = !value->pages ? DROPPED : side < SPILLED ? SPILLED : side;
     if (side == DROPPED && !value->may_drop)
         side = SPILLED;
     else if (side >= SPILLED && !value->may_spill)
@@ -181,14 +183,14 @@ struct pattern {
 /* What the disk has no room for stays. */
 static void set_pattern(struct drop_search *s, struct pattern pattern, int count)
 {
-    uint64_t room = s->model->freedom.spill_bytes;
+    uint64_t room = step_model_room(s->model);
     for (int v = 0; v < s->model->value_count; v++) {
         const struct releasable *value = &s->model->value[v];
         bool leaves = v < count && (!pattern.segment || v % pattern.segment != 0);
         set_side(s, v, leaves ? pattern.side : KEPT);
-        if (side_of(s, v) >= SPILLED && value->disk_bytes > room)
+        if (side_of(s, v) >= SPILLED && !value->stated && value->disk_bytes > room)
             set_side(s, v, KEPT);
-        room -= side_of(s, v) >= SPILLED ? value->disk_bytes : 0;
+        room -= side_of(s, v) >= SPILLED && !value->stated ? value->disk_bytes : 0;
     }
 }
 
@@ -215,7 +217,7 @@ static void try_patterns(struct drop_choice *out, struct drop_search *s)
     static const struct pattern patterns[] = {{DROPPED, 2},  {DROPPED, 3},  {DROPPED, 4},  {DROPPED, 6},
                                               {DROPPED, 8},  {DROPPED, 12}, {DROPPED, 16}, {DROPPED, 24},
                                               {DROPPED, 32}, {DROPPED, 64}, {SPILLED, 0},  {SPILLED_AT_ONCE, 0}};
-    size_t count = s->model->freedom.spill_bytes ? COUNT(patterns) : COUNT(patterns) - 2;
+    size_t count = freedom_has_disk(&s->model->freedom) ? COUNT(patterns) : COUNT(patterns) - 2;
     for (size_t k = 0; k < count && !is_spent(s); k++) {
         set_pattern(s, patterns[k], fewest(s, patterns[k]));
         keep_better(out, s, try_now(s));
@@ -237,8 +239,8 @@ static double sum_excess(struct drop_search *s)
     return sum;
 }
 
-/* Seconds that dropping the value costs: of its node, and of those before it that would have to run with it. Follows one
-   missing input of each node: an estimate, which only ranks moves. */
+/* Seconds that dropping the value costs: of its node, and of those before it that would have to run with it. Follows
+   one missing input of each node: an estimate, which only ranks moves. */
 static double seconds_to_repeat(const struct drop_search *s, const struct releasable *value)
 {
     const struct step_model *model = s->model;
@@ -255,42 +257,60 @@ static double seconds_to_repeat(const struct drop_search *s, const struct releas
     return seconds;
 }
 
+/* Of a paged tensor: all but those of its visits. */
+static double relief_of_page(const struct drop_search *s, const struct releasable *value)
+{
+    double over = s->excess[s->model->slots], most = (double)value->bytes * s->model->slots;
+    for (int k = value->visit; k < value->visit + value->visit_count; k++) {
+        const struct page_visit *visit = &s->model->visit[k];
+        over -= s->excess[visit->last + 1] - s->excess[visit->first];
+        most -= (double)value->bytes * (visit->last + 1 - visit->first);
+    }
+    return over < most ? over : most;
+}
+
 /* Bytes over the limit that go with the value. */
 static double relief(const struct drop_search *s, const struct releasable *value)
 {
+    if (value->pages)
+        return relief_of_page(s, value);
     double over = s->excess[value->read] - s->excess[value->begin];
     double most = (double)value->bytes * (value->read - value->begin);
     return over < most ? over : most;
 }
 
 /* What moving one more value would add, by the last try: more where the disk is busy all the time. */
-static double seconds_to_spill(const struct drop_search *s, const struct releasable *value, double spilled)
+static double seconds_to_spill(const struct drop_search *s, const struct releasable *value, double moved)
 {
-    double seconds = spill_seconds(value->bytes), way = 2 * transfer_seconds(value->bytes);
-    return 2 * transfer_seconds((uint64_t)spilled) + way > s->seconds ? seconds + way : seconds;
+    double seconds = move_seconds(value->moved_bytes), way = transfer_seconds(value->moved_bytes);
+    return transfer_seconds((uint64_t)moved) + way > s->seconds || value->in_row ? seconds + way : seconds;
 }
 
-static double sum_spilled(const struct drop_search *s)
+/* Bytes of the disk, and bytes moved in a step. */
+static void sum_spilled(double *bytes, double *moved, const struct drop_search *s)
 {
-    double bytes = 0;
+    *bytes = *moved = 0;
     for (int v = 0; v < s->model->value_count; v++)
-        bytes += side_of(s, v) >= SPILLED ? (double)s->model->value[v].disk_bytes : 0;
-    return bytes;
+        if (side_of(s, v) >= SPILLED) {
+            *bytes += (double)s->model->value[v].disk_bytes;
+            *moved += (double)s->model->value[v].moved_bytes;
+        }
 }
 
 /* The value that takes off the most bytes a second when it leaves, and how; -1: none takes off any. */
 static int best_to_leave(enum side *side, const struct drop_search *s)
 {
-    double best = 0, spilled = sum_spilled(s);
+    double best = 0, spilled, moved;
     int found = -1;
+    sum_spilled(&spilled, &moved, s);
     for (int v = 0; v < s->model->value_count; v += s->group) {
         const struct releasable *value = &s->model->value[v];
         if (side_of(s, v) != KEPT)
             continue;
         double bytes = relief(s, value);
         double dropping = value->may_drop ? bytes / seconds_to_repeat(s, value) : 0;
-        bool room = spilled + (double)value->disk_bytes <= (double)s->model->freedom.spill_bytes;
-        double spilling = value->may_spill && room ? bytes / seconds_to_spill(s, value, spilled) : 0;
+        bool room = spilled + (double)value->disk_bytes <= (double)s->model->freedom.disk_bytes;
+        double spilling = value->may_spill && room ? bytes / seconds_to_spill(s, value, moved) : 0;
         if (dropping <= best && spilling <= best)
             continue;
         best = dropping >= spilling ? dropping : spilling;
@@ -399,6 +419,11 @@ static void change_side(struct drop_search *s, int v, int by)
     enum side side = side_of(s, v);
     if (!value->may_spill)
         set_side(s, v, side == KEPT ? DROPPED : KEPT);
+    else if (value->pages) /* in turn: there, and on the disk in either way */
+        set_side(s, v,
+                 side == KEPT                 ? (by % 2 ? SPILLED : SPILLED_AT_ONCE)
+                 : side == SPILLED && by == 1 ? SPILLED_AT_ONCE
+                                              : KEPT);
     else
         set_side(s, v, (enum side)(((int)side + by) % SIDES));
 }
@@ -465,6 +490,12 @@ static void start_from(struct drop_search *s, const struct step_choice *choice)
 
 void drop_search_run(struct drop_choice *out, struct drop_search *s, uint64_t limit)
 {
+    drop_search_try(out, s, limit, 1);
+}
+
+void drop_search_try(struct drop_choice *out, struct drop_search *s, uint64_t limit, double effort)
+{
+    s->most_steps = effort * drop_search_bound(s->model);
     s->limit = limit;
     s->steps = 0;
     out->found = false;

@@ -23,5 +23,7 @@ plim_status step_choice_make(struct step_choice *out, const struct step_model *m
 double drop_search_bound(const struct step_model *model);
 /* Tables of out->values are the caller's, of model->graph->tensor_count entries; they are where the search begins. */
 void drop_search_run(struct drop_choice *out, struct drop_search *search, uint64_t limit);
+/* `effort` times as long. */
+void drop_search_try(struct drop_choice *out, struct drop_search *search, uint64_t limit, double effort);
 
 #endif

@@ -1,5 +1,5 @@
-/* frontier.c - a search for each of a row of limits, each lower than what the last search reached. Where a search fails,
-   the steps become smaller. */
+/* frontier.c - a search for each of a row of limits, each lower than what the last search reached. Where a search
+   fails, the steps become smaller. */
 #include "plan/search/frontier.h"
 
 #include <math.h>
@@ -22,12 +22,45 @@ struct points {
     struct arena *tables; /* of what stays */
 };
 
-static plim_status points_init(struct points *out, const struct program *program, struct step_freedom freedom,
-                               struct arena *tables, struct arena *work, plim_error *error)
+bool recompute_names_layer(const char *layer, const char *node)
+{
+    size_t length = strlen(layer);
+    return strncmp(layer, node, length) == 0 && (!node[length] || node[length] == '/');
+}
+
+static bool is_named(const struct recompute_rule *rule, const struct node *maker)
+{
+    for (int i = 0; i < rule->layer_count; i++)
+        if (recompute_names_layer(rule->layer[i], maker->name))
+            return true;
+    return false;
+}
+
+/* Of RECOMPUTE_LAYERS: all values of the layers are dropped in any case, and no others. */
+static plim_status state_layers(struct step_model *model, const struct recompute_rule *rule, struct budget *budget,
+                                plim_error *error)
+{
+    for (int v = 0; v < model->value_count && rule->kind == RECOMPUTE_LAYERS; v++) {
+        struct releasable *value = &model->value[v];
+        TRY(budget_go_on(budget, error)); /* there may be as many names as values */
+        value->may_drop = value->may_drop && is_named(rule, model->graph->tensor[value->tensor]->producer);
+        value->stated |= value->may_drop;
+    }
+    return PLIM_OK;
+}
+
+static plim_status points_init(struct points *out, const struct program *program, const struct technique_rules *rules,
+                               struct step_freedom freedom, struct arena *tables, struct arena *work, plim_error *error)
 {
     *out = (struct points){.tables = tables};
-    TRY(step_model_make(&out->model, &program->phase[PHASE_TRAIN], freedom, work, error));
+    TRY(step_model_make(&out->model, program, freedom, work, error));
+    TRY(state_layers(&out->model, &rules->recompute, tables->budget, error));
     TRY(step_choice_make(&out->choice.values, &out->model, work, error));
+    for (int v = 0; v < out->model.value_count; v++) { /* what is stated is in every choice */
+        const struct releasable *value = &out->model.value[v];
+        out->choice.values.spilled[value->tensor] = value->stated && value->pages;
+        out->choice.values.dropped[value->tensor] = value->stated && !value->pages;
+    }
     return drop_search_make(&out->search, &out->model, work, error);
 }
 
@@ -83,13 +116,20 @@ static plim_status add_point(struct frontier *out, const struct points *p, plim_
 }
 
 /* What other phases need: nothing is gained by holding less. */
-static uint64_t other_phases(const struct program *program)
+static uint64_t other_phases(const struct step_model *model)
 {
-    uint64_t top = 0;
-    for (int p = 0; p < PHASE_COUNT; p++)
-        if (p != PHASE_TRAIN && program->phase[p].name)
-            top = max_u64(top, program->phase[p].top);
-    return top;
+    uint64_t pageable = step_model_pageable(model);
+    return model->other_bytes > pageable ? model->other_bytes - pageable : 0;
+}
+
+#define STEEP  1.05 /* a point takes so many times as long as the one before: a longer search may find a better one */
+#define EFFORT 4
+
+static void search_limit(struct points *p, uint64_t limit, double time_before)
+{
+    drop_search_run(&p->choice, p->search, limit);
+    if (p->choice.found && p->choice.cost.seconds > STEEP * time_before * p->model.seconds)
+        drop_search_try(&p->choice, p->search, limit, EFFORT);
 }
 
 static plim_status find_points(struct frontier *out, struct points *p, uint64_t least, plim_error *error)
@@ -97,7 +137,7 @@ static plim_status find_points(struct frontier *out, struct points *p, uint64_t 
     uint64_t peak = out->point[0].peak, step = peak / STEPS;
     for (int halved = 0; out->count < MOST_FOUND && halved <= MOST_HALVING && peak > least;) {
         TRY(budget_go_on(p->tables->budget, error));
-        drop_search_run(&p->choice, p->search, max_u64(peak > step ? peak - step : 0, least));
+        search_limit(p, max_u64(peak > step ? peak - step : 0, least), out->point[out->count - 1].relative_time);
         if (p->choice.found) {
             peak = p->choice.cost.peak;
             TRY(add_point(out, p, error));
@@ -110,38 +150,28 @@ static plim_status find_points(struct frontier *out, struct points *p, uint64_t 
     return PLIM_OK;
 }
 
-/* ---- values of named layers ---- */
+/* ---- what is stated ---- */
 
-bool recompute_names_layer(const char *layer, const char *node)
+/* What is paged in any case may be more than the disk has room for. */
+static plim_status check_room(const struct points *p, plim_error *error)
 {
-    size_t length = strlen(layer);
-    return strncmp(layer, node, length) == 0 && (!node[length] || node[length] == '/');
-}
-
-static bool is_named(const struct recompute_rule *rule, const struct node *maker)
-{
-    for (int i = 0; i < rule->layer_count; i++)
-        if (recompute_names_layer(rule->layer[i], maker->name))
-            return true;
-    return false;
-}
-
-/* All values of the layers, and no others. */
-static void drop_layers(struct points *p, const struct recompute_rule *rule)
-{
-    for (int v = 0; v < p->model.value_count; v++) {
-        const struct releasable *value = &p->model.value[v];
-        p->choice.values.dropped[value->tensor] =
-            value->may_drop && is_named(rule, p->model.graph->tensor[value->tensor]->producer);
-    }
+    char room[16];
+    if (p->choice.cost.peak < UINT64_MAX)
+        return PLIM_OK;
+    text_size(room, p->model.freedom.disk_bytes);
+    return hint(
+        error, fail(error, PLIM_OVER_DISK, "plan: {page: ...}: what is paged passes %s, half of the disk's room", room),
+        "--disk allows more; --scratch names another folder");
 }
 
 /* All that stays, as far as the disk has room, whatever the time that takes. */
 static void spill_rest(struct points *p)
 {
-    uint64_t room = p->model.freedom.spill_bytes;
+    uint64_t room = step_model_room(&p->model);
     for (int v = 0; v < p->model.value_count; v++) {
         const struct releasable *value = &p->model.value[v];
+        if (value->pages)
+            continue;
         bool spills = value->may_spill && !p->choice.values.dropped[value->tensor] && value->disk_bytes <= room;
         p->choice.values.spilled[value->tensor] = p->choice.values.waits[value->tensor] = spills;
         room -= spills ? value->disk_bytes : 0;
@@ -150,36 +180,44 @@ static void spill_rest(struct points *p)
 
 /* ---- finding ---- */
 
-/* Whether any value is large enough to be dropped: most small models are done here, without tables. */
-static bool has_large_values(const struct phase *phase)
+static struct step_freedom freedom_of(const struct technique_rules *rules)
+{
+    const struct page_rule *page = &rules->page;
+    return (struct step_freedom){.may_drop = rules->recompute.kind != RECOMPUTE_NEVER,
+                                 .may_spill = rules->spill != SPILL_NEVER,
+                                 .may_page = {page->kind == PAGE_AUTO || page->stated[PAGE_WEIGHTS],
+                                              page->kind == PAGE_AUTO || page->stated[PAGE_STATES]},
+                                 .pages = {page->stated[PAGE_WEIGHTS], page->stated[PAGE_STATES]},
+                                 .disk_bytes = rules->disk_bytes};
+}
+
+/* Whether any tensor is large enough: most small models are done here, without tables. */
+static bool has_large(const struct phase *phase, bool pages)
 {
     const struct graph *graph = phase->graph;
     for (int t = 0; graph && t < graph->tensor_count; t++) {
-        const struct node *maker = graph->tensor[t]->producer;
-        if (maker && !maker->backward && tensor_bytes(graph->tensor[t]) >= LEAST_KEPT_BYTES &&
+        const struct tensor *tensor = graph->tensor[t];
+        bool lasts = tensor->kind == KIND_WEIGHT || tensor->kind == KIND_STATE;
+        bool forward = tensor->producer && !tensor->producer->backward;
+        if (((pages && lasts) || forward) && tensor_bytes(tensor) >= LEAST_KEPT_BYTES &&
             phase->place[t].space == SPACE_TENSOR_ARENA)
             return true;
     }
     return false;
 }
 
-static struct step_freedom freedom_of(const struct technique_rules *rules)
-{
-    return (struct step_freedom){.may_drop = rules->recompute.kind != RECOMPUTE_NEVER,
-                                 .spill_bytes = rules->spill == SPILL_NEVER ? 0 : rules->disk_bytes};
-}
-
 /* Whether there is nothing to choose from. */
 static bool is_settled(const struct program *program, const struct technique_rules *rules)
 {
     struct step_freedom freedom = freedom_of(rules);
-    return (!freedom.may_drop && !freedom.spill_bytes) || !has_large_values(&program->phase[PHASE_TRAIN]);
+    bool pages = freedom.disk_bytes && (freedom.may_page[PAGE_WEIGHTS] || freedom.may_page[PAGE_STATES]);
+    return (!freedom.may_drop && !freedom_has_disk(&freedom)) || !has_large(&program->phase[PHASE_TRAIN], pages);
 }
 
-/* What is stated for any budget: values of layers are dropped, all others are spilled. */
+/* What is stated for any budget as a whole: what is not dropped is spilled. */
 static bool is_stated(const struct technique_rules *rules)
 {
-    return rules->recompute.kind == RECOMPUTE_LAYERS || rules->spill == SPILL_ALWAYS;
+    return rules->spill == SPILL_ALWAYS;
 }
 
 /* The one point of such rules. What is not named to be dropped is not dropped, but of RECOMPUTE_ALWAYS what `smallest`
@@ -188,31 +226,44 @@ static plim_status state_point(struct frontier_point *out, struct points *p, con
                                const struct frontier_point *smallest, plim_error *error)
 {
     struct step_choice *values = &p->choice.values;
-    if (rules->recompute.kind == RECOMPUTE_LAYERS)
-        drop_layers(p, &rules->recompute);
     for (int d = 0; d < smallest->dropped_count; d++)
         values->dropped[smallest->dropped[d]] = true;
     if (rules->spill == SPILL_ALWAYS)
         spill_rest(p);
     p->choice.cost = step_model_try(&p->model, values);
     p->choice.found = true;
+    TRY(check_room(p, error));
     return make_point(out, p, error);
 }
 
+/* As the program is. */
+static struct frontier_point as_it_is(const struct program *program)
+{
+    return (struct frontier_point){.peak = program->persistent_bytes + program->phase[PHASE_TRAIN].max_live,
+                                   .relative_time = 1};
+}
+
+static plim_status search_from_here(struct frontier *out, struct points *p, plim_error *error)
+{
+    p->choice.cost = step_model_try(&p->model, &p->choice.values);
+    TRY(check_room(p, error));
+    TRY(make_point(&out->point[0], p, error)); /* changes nothing but what is paged in any case */
+    return find_points(out, p, other_phases(&p->model), error);
+}
+
 /* From the program as it is to the least that this freedom reaches. */
-static plim_status search(struct frontier *out, const struct program *program, struct step_freedom freedom,
-                          struct arena *tables, plim_error *error)
+static plim_status search(struct frontier *out, const struct program *program, const struct technique_rules *rules,
+                          struct step_freedom freedom, struct arena *tables, plim_error *error)
 {
     struct arena work;
     struct points p;
-    *out =
-        (struct frontier){.count = 1, .point[0] = {.peak = program->phase[PHASE_TRAIN].max_live, .relative_time = 1}};
-    if (!freedom.may_drop && !freedom.spill_bytes)
+    *out = (struct frontier){.count = 1, .point[0] = as_it_is(program)};
+    if (!freedom.may_drop && !freedom_has_disk(&freedom))
         return PLIM_OK;
     arena_init(&work, tables->budget, TAG_PLANNER);
-    plim_status status = points_init(&p, program, freedom, tables, &work, error);
+    plim_status status = points_init(&p, program, rules, freedom, tables, &work, error);
     if (status == PLIM_OK && p.model.value_count)
-        status = find_points(out, &p, other_phases(program), error);
+        status = search_from_here(out, &p, error);
     arena_release(&work);
     return status;
 }
@@ -247,12 +298,15 @@ static void merge(struct frontier *to, const struct frontier *other)
 static plim_status search_all(struct frontier *out, const struct program *program, const struct technique_rules *rules,
                               struct arena *tables, plim_error *error)
 {
-    struct step_freedom freedom = freedom_of(rules), dropping = {.may_drop = freedom.may_drop};
+    struct step_freedom freedom = freedom_of(rules), dropping = freedom;
     struct frontier spilling;
-    TRY(search(out, program, dropping, tables, error));
-    if (!freedom.spill_bytes || rules->recompute.kind == RECOMPUTE_ALWAYS)
+    dropping.may_spill = false;
+    for (int k = PAGE_WEIGHTS; k <= PAGE_STATES; k++)
+        dropping.may_page[k] = freedom.pages[k];
+    TRY(search(out, program, rules, dropping, tables, error));
+    if (!freedom_has_disk(&freedom) || rules->recompute.kind == RECOMPUTE_ALWAYS)
         return PLIM_OK;
-    TRY(search(&spilling, program, freedom, tables, error));
+    TRY(search(&spilling, program, rules, freedom, tables, error));
     merge(out, &spilling);
     return PLIM_OK;
 }
@@ -268,7 +322,7 @@ static plim_status find_stated(struct frontier *out, const struct program *progr
         smallest = out->point[out->count - 1];
     }
     arena_init(&work, tables->budget, TAG_PLANNER);
-    plim_status status = points_init(&p, program, freedom_of(rules), tables, &work, error);
+    plim_status status = points_init(&p, program, rules, freedom_of(rules), tables, &work, error);
     out->count = 1;
     if (status == PLIM_OK && p.model.value_count)
         status = state_point(&out->point[0], &p, rules, &smallest, error);
@@ -279,8 +333,7 @@ static plim_status find_stated(struct frontier *out, const struct program *progr
 plim_status frontier_find(struct frontier *out, const struct program *program, const struct technique_rules *rules,
                           struct arena *tables, plim_error *error)
 {
-    *out =
-        (struct frontier){.count = 1, .point[0] = {.peak = program->phase[PHASE_TRAIN].max_live, .relative_time = 1}};
+    *out = (struct frontier){.count = 1, .point[0] = as_it_is(program)};
     if (is_settled(program, rules))
         return PLIM_OK;
     if (is_stated(rules))
@@ -301,7 +354,7 @@ plim_status frontier_reach(struct frontier_point *out, const struct program *pro
     if (is_settled(program, rules))
         return PLIM_OK;
     arena_init(&work, tables->budget, TAG_PLANNER);
-    plim_status status = points_init(&p, program, freedom_of(rules), tables, &work, error);
+    plim_status status = points_init(&p, program, rules, freedom_of(rules), tables, &work, error);
     if (status == PLIM_OK && p.model.value_count && is_stated(rules)) {
         status = state_point(out, &p, rules, &(struct frontier_point){0}, error);
     } else if (status == PLIM_OK && p.model.value_count) {

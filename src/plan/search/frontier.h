@@ -28,10 +28,21 @@ enum spill {
     SPILL_NEVER,
     SPILL_ALWAYS, /* all that are not dropped, in any budget */
 };
+/* Whether weights and states of the optimizer may lie on the disk but for their uses. */
+enum page {
+    PAGE_AUTO, /* as few as the budget demands */
+    PAGE_NEVER,
+    PAGE_STATED, /* those kinds, in any budget, and no others */
+};
+struct page_rule {
+    enum page kind;
+    bool stated[2]; /* PAGE_WEIGHTS, PAGE_STATES */
+};
 struct technique_rules {
     struct recompute_rule recompute;
     enum spill spill;
-    uint64_t disk_bytes; /* room for values that are spilled; 0: nothing is */
+    struct page_rule page;
+    uint64_t disk_bytes; /* room for what is spilled or paged; 0: nothing is */
 };
 /* Whether a node of this name belongs to the layer. */
 bool recompute_names_layer(const char *layer, const char *node);
@@ -41,7 +52,7 @@ struct frontier_point {
     int dropped_count;
     const struct spilled *spilled; /* for struct program_input */
     int spilled_count;
-    uint64_t peak;         /* live bytes of the training step, by the model; of the first point as planned */
+    uint64_t peak;         /* live bytes of the training step, by the model, weights and states included */
     double relative_time;  /* by the model; 1: the time of the first point */
     bool ends_search;      /* the last one that a search found */
     uint64_t cost;         /* of the program made of it, as struct plan has it; 0: none was made yet */
@@ -53,9 +64,9 @@ struct frontier {
     int count;
 };
 
-/* Of a program that trains, drops nothing and spills nothing. What `out` refers to is in `tables`. Points end where another
-   phase needs as much. Of RECOMPUTE_ALWAYS only the last point is meant for a run; of LAYERS, of SPILL_ALWAYS and where
-   nothing is allowed there is one. */
+/* Of a program that trains, drops nothing and spills nothing. What `out` refers to is in `tables`. Points end where
+   another phase needs as much. Of RECOMPUTE_ALWAYS only the last point is meant for a run; of LAYERS, of SPILL_ALWAYS
+   and where nothing is allowed there is one. */
 plim_status frontier_find(struct frontier *out, const struct program *program, const struct technique_rules *rules,
                           struct arena *tables, plim_error *error);
 /* One search: a point that holds at most `limit` bytes, or that of the rules; a point that changes nothing if none was

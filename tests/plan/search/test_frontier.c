@@ -1,5 +1,5 @@
-/* test_frontier.c - plans that trade time for memory: random graphs train with the same bits whatever is dropped or spilled, the
-   model of a step says what the program then takes, and the search finds nearly the best of all choices.
+/* test_frontier.c - plans that trade time for memory: random graphs train with the same bits whatever is dropped or
+   spilled, the model of a step says what the program then takes, and the search finds nearly the best of all choices.
 
    `test_frontier N` tries N random graphs instead of a few. */
 #include <errno.h>
@@ -331,7 +331,7 @@ static void work_is_linear_in_depth(void **state)
     build_deep(&run);
     open_run(&run, 1);
     arena_init(&work, run.budget, TAG_PLANNER);
-    assert_int_equal(step_model_make(&model, &run.program->phase[PHASE_TRAIN], may_drop, &work, NULL), PLIM_OK);
+    assert_int_equal(step_model_make(&model, run.program, may_drop, &work, NULL), PLIM_OK);
     bool *dropped = arena_array(&work, (size_t)run.graph.tensor_count, sizeof *dropped);
     for (int d = 0; d < model.value_count; d++) {
         const struct node *relu = run.graph.tensor[model.value[d].tensor]->producer;
@@ -484,9 +484,9 @@ static int compare_graph(uint64_t seed, struct step_freedom freedom, int most)
     int compared = 0;
     open_graph(&run, seed, MOST_VALUES / 2, NULL, 1);
     arena_init(&work, run.budget, TAG_PLANNER);
-    assert_int_equal(step_model_make(&model, &run.program->phase[PHASE_TRAIN], freedom, &work, NULL), PLIM_OK);
+    assert_int_equal(step_model_make(&model, run.program, freedom, &work, NULL), PLIM_OK);
     if (model.value_count && model.value_count <= most)
-        compared = compare_searches(&model, &work, freedom.spill_bytes ? 4 : 2);
+        compared = compare_searches(&model, &work, freedom.disk_bytes ? 4 : 2);
     arena_release(&work);
     close_run(&run);
     return compared;
@@ -494,7 +494,7 @@ static int compare_graph(uint64_t seed, struct step_freedom freedom, int most)
 
 static void searches_find_the_best(void **state)
 {
-    const struct step_freedom with_disk_too = {.may_drop = true, .spill_bytes = UINT64_MAX};
+    const struct step_freedom with_disk_too = {.may_drop = true, .may_spill = true, .disk_bytes = UINT64_MAX};
     int dropping = 0, spilling = 0;
     (void)state;
     for (int g = 0; g < 3 * graphs; g++) {
