@@ -42,7 +42,8 @@ CASES = [
     ("GlobalAveragePooling1D", LINE, [("GlobalAveragePooling1D", {})]),
     ("GlobalAveragePooling2D", PICTURE, [("GlobalAveragePooling2D", {})]),
     ("GlobalAveragePooling2D, keepdims", PICTURE, [("GlobalAveragePooling2D", dict(keepdims=True))]),
-    ("GlobalAveragePooling3D", VOLUME, [("GlobalAveragePooling3D", {})]),
+    ("GlobalAveragePooling3D", SMALL, [("GlobalAveragePooling3D", {})]),  # of VOLUME Keras adds 4,032 rows of two signs one by one: its gradient
+    # of the convolution's bias is 3e-5 off one in float64, where ours is 2e-6 off
     ("GlobalMaxPooling1D", LINE, [("GlobalMaxPooling1D", {})]),
     ("GlobalMaxPooling2D", PICTURE, [("GlobalMaxPooling2D", {})]),
     ("GlobalMaxPooling3D, keepdims", SMALL, [APART, ("GlobalMaxPooling3D", dict(keepdims=True)), BACK]),
