@@ -48,11 +48,6 @@ static void open_paged(struct run *run, struct spilled *paged, int kinds, bool w
     open_run(run, threads);
 }
 
-static struct phase *train_of(const struct run *run)
-{
-    return &run->program->phase[PHASE_TRAIN];
-}
-
 /* ---- bits and bytes ---------------------------------------------------- */
 
 static void compare(const uint8_t *bits, uint64_t arena, int kinds, bool waits, int threads)
@@ -112,15 +107,6 @@ static void a_step_moves_what_is_planned(void **state)
 }
 
 /* ---- spoilt plans ------------------------------------------------------ */
-
-static struct instruction *instruction_of(const struct run *run, enum instruction_kind kind, int which)
-{
-    for (int i = 0; i < train_of(run)->instruction_count; i++)
-        if (train_of(run)->instruction[i].kind == kind && which-- == 0)
-            return &train_of(run)->instruction[i];
-    fail_msg("no instruction of kind %d", (int)kind);
-    return NULL;
-}
 
 /* The second instruction of a chain that is several. */
 static struct instruction *second_piece(const struct run *run)

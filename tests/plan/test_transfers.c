@@ -59,11 +59,6 @@ static void open_spilled(struct run *run, struct spilled *spilled, int threads)
     open_run(run, threads);
 }
 
-static struct phase *train_of(const struct run *run)
-{
-    return &run->program->phase[PHASE_TRAIN];
-}
-
 /* ---- bits and bytes ---------------------------------------------------- */
 
 static void bits_are_the_same(void **state)
@@ -110,15 +105,6 @@ static void nothing_moves_too_late(void **state)
 }
 
 /* ---- spoilt plans ------------------------------------------------------ */
-
-static struct instruction *instruction_of(const struct run *run, enum instruction_kind kind, int which)
-{
-    for (int i = 0; i < train_of(run)->instruction_count; i++)
-        if (train_of(run)->instruction[i].kind == kind && which-- == 0)
-            return &train_of(run)->instruction[i];
-    fail_msg("no instruction of kind %d", (int)kind);
-    return NULL;
-}
 
 static void swap(struct instruction *a, struct instruction *b)
 {

@@ -62,6 +62,21 @@ static inline void close_run(struct run *run)
     budget_free(run->budget);
 }
 
+static inline struct phase *train_of(const struct run *run)
+{
+    return &run->program->phase[PHASE_TRAIN];
+}
+
+/* The instruction of this kind that comes after `which` others of it. */
+static inline struct instruction *instruction_of(const struct run *run, enum instruction_kind kind, int which)
+{
+    for (int i = 0; i < train_of(run)->instruction_count; i++)
+        if (train_of(run)->instruction[i].kind == kind && which-- == 0)
+            return &train_of(run)->instruction[i];
+    fail_msg("no instruction of kind %d", (int)kind);
+    return NULL;
+}
+
 /* Its number among the model's weights; -1: it is none. */
 static inline int weight_number(const struct run *run, const struct tensor *tensor)
 {

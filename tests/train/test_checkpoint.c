@@ -29,7 +29,6 @@ struct studio {
     struct tensor tensor[4];
     struct tensor *persistent[4];
     uint64_t offset[4];
-    struct home home[4];
     struct program program;
     struct machine machine;
     uint8_t tensor_arena[2048], buffer[BUFFER_BYTES]; /* one after the other, as in an arena */
@@ -76,8 +75,8 @@ static int set_up(void **state)
         room->persistent[i] = &room->tensor[i];
         room->offset[i] = (uint64_t)i * 512;
     }
-    room->program = (struct program){
-        .persistent = room->persistent, .persistent_offset = room->offset, .home = room->home, .persistent_count = 4};
+    room->program =
+        (struct program){.persistent = room->persistent, .persistent_offset = room->offset, .persistent_count = 4};
     room->save = (struct instance){.name = "save",
                                    .bytes = BUFFER_BYTES,
                                    .offset = offsetof(struct studio, buffer) - offsetof(struct studio, tensor_arena)};

@@ -443,10 +443,13 @@ static void limited_size(void **state)
     small = before;
     small.rlim_cur = MIB;
     fill(memory, 8 * MIB, 6);
+    uint64_t free_bytes = file_room(folder);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    uint64_t room = file_room(folder);
     plim_status status = transfer_out(file, 0, 0, memory, 8 * MIB, NULL);
     plim_status waited = transfer_wait(file, 0, &error);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_true(free_bytes > MIB && free_bytes < UINT64_MAX && room == MIB);
     assert_int_equal(status, PLIM_OK);
     assert_int_equal(waited, PLIM_IO);
     assert_string_equal(error.message, "cannot write scratch: File too large");
