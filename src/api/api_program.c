@@ -93,12 +93,9 @@ static plim_status load_keras(struct plim_program *program, const plim_graph *gr
 /* The first graph last: where both say how a weight begins, it does. */
 static plim_status initialize(struct plim_program *program, plim_error *error)
 {
-    for (int i = 0; i < program->plan->persistent_count; i++) {
-        const struct tensor *tensor = program->plan->persistent[i];
-        void *data = state_piece(&program->machine, i, 0).data;
-        for (int64_t k = 0; tensor->kind == KIND_STATE && k < shape_count(&tensor->shape); k++)
-            element_set(data, tensor->type, k, tensor->initial);
-    }
+    for (int i = 0; i < program->plan->persistent_count; i++)
+        if (program->plan->persistent[i]->kind == KIND_STATE)
+            TRY(state_initialize(&program->machine, i, error));
     for (int g = program->count - 1; g >= 0; g--) {
         const plim_graph *graph = program->graph[g];
         for (const struct api_weight *weight = graph->weight; weight; weight = weight->next)

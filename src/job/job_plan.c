@@ -65,7 +65,7 @@ static plim_status probe_scratch(const char **why, const struct plim_job *job, p
 /* What `plan:` says of techniques. What lies on the disk takes half of what the data leaves of --disk, because caches
    of unknown size and model files that are unpacked take of the rest, and half of what is free, because checkpoints may
    lie there too. */
-static plim_status spill_rules(struct technique_rules *out, const struct plim_job *job, plim_error *error)
+static plim_status find_rules(struct technique_rules *out, const struct plim_job *job, plim_error *error)
 {
     const char *why = "--disk leaves no room";
     uint64_t data = job_data_disk(job), limit = job->scratch.limit_bytes;
@@ -103,7 +103,7 @@ static plim_status describe_workload(struct workload *out, struct plim_job *job,
         .sample_bytes = sample.element_bytes,
         .scratch_folder = job->scratch.folder,
     };
-    return spill_rules(&out->rules, job, error);
+    return find_rules(&out->rules, job, error);
 }
 
 static plim_status open_all(struct plim_job *job, plim_error *error)

@@ -54,3 +54,15 @@ plim_status state_store(struct machine *machine, int i, int piece, plim_error *e
 {
     return program_home(machine->program, i) ? move_window(machine, i, piece, true, error) : PLIM_OK;
 }
+
+plim_status state_initialize(struct machine *machine, int i, plim_error *error)
+{
+    const struct tensor *tensor = machine->program->persistent[i];
+    for (int piece = 0; piece < state_pieces(machine, i); piece++) {
+        struct state_bytes bytes = state_piece(machine, i, piece);
+        for (uint64_t k = 0; k < bytes.bytes / type_bytes(tensor->type); k++)
+            element_set(bytes.data, tensor->type, (int64_t)k, tensor->initial);
+        TRY(state_store(machine, i, piece, error));
+    }
+    return PLIM_OK;
+}

@@ -52,24 +52,6 @@ struct run {
 
 /* ---- first values ---- */
 
-static void fill(const struct state_bytes *bytes, const struct tensor *tensor)
-{
-    int64_t count = (int64_t)(bytes->bytes / type_bytes(tensor->type));
-    for (int64_t k = 0; k < count; k++)
-        element_set(bytes->data, tensor->type, k, tensor->initial);
-}
-
-static plim_status initialize_state(struct trainer *trainer, int i, plim_error *error)
-{
-    struct machine *machine = &trainer->machine;
-    for (int piece = 0; piece < state_pieces(machine, i); piece++) {
-        struct state_bytes bytes = state_piece(machine, i, piece);
-        fill(&bytes, machine->program->persistent[i]);
-        TRY(state_store(machine, i, piece, error));
-    }
-    return PLIM_OK;
-}
-
 plim_status trainer_initialize(struct trainer *trainer, plim_error *error)
 {
     struct machine *machine = &trainer->machine;
@@ -78,7 +60,7 @@ plim_status trainer_initialize(struct trainer *trainer, plim_error *error)
     for (int i = 0; i < program->persistent_count; i++) {
         const struct tensor *tensor = program->persistent[i];
         if (tensor->kind != KIND_WEIGHT) {
-            TRY(initialize_state(trainer, i, error));
+            TRY(state_initialize(machine, i, error));
             continue;
         }
         const struct weight *weight = weight_named(trainer->build, tensor->name, &guess);

@@ -147,6 +147,8 @@ struct state_bytes state_piece(const struct machine *machine, int i, int piece);
 plim_status state_load(struct state_bytes *out, struct machine *machine, int i, int piece, plim_error *error);
 /* To the disk; nothing, if it is not paged. */
 plim_status state_store(struct machine *machine, int i, int piece, plim_error *error);
+/* Sets all of a state to its initial value. */
+plim_status state_initialize(struct machine *machine, int i, plim_error *error);
 
 /* ---- state_digest.c ---- */
 /* SHA-256 over names, shapes and bytes, in the order of the names. */

@@ -413,17 +413,22 @@ static struct change pick(const struct drop_search *s, int round)
                            .count = first != second && random[2] % 2 ? 2 : 1};
 }
 
+/* A tensor that is paged is never dropped: it has three sides. */
+static enum side other_page_side(enum side side, int by)
+{
+    if (side == KEPT)
+        return by % 2 ? SPILLED : SPILLED_AT_ONCE;
+    return side == SPILLED && by == 1 ? SPILLED_AT_ONCE : KEPT;
+}
+
 static void change_side(struct drop_search *s, int v, int by)
 {
     const struct releasable *value = &s->model->value[v];
     enum side side = side_of(s, v);
     if (!value->may_spill)
         set_side(s, v, side == KEPT ? DROPPED : KEPT);
-    else if (value->pages) /* in turn: there, and on the disk in either way */
-        set_side(s, v,
-                 side == KEPT                 ? (by % 2 ? SPILLED : SPILLED_AT_ONCE)
-                 : side == SPILLED && by == 1 ? SPILLED_AT_ONCE
-                                              : KEPT);
+    else if (value->pages)
+        set_side(s, v, other_page_side(side, by));
     else
         set_side(s, v, (enum side)(((int)side + by) % SIDES));
 }
