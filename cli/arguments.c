@@ -30,6 +30,8 @@ static const struct option {
      AT(output)},
     {"--shards", "N", "how many files", TAKES_SHARDS, NUMBER, AT(shards)},
     {"--plan", NULL, "explain: without running anything", TAKES_PLAN, FLAG, AT(plan)},
+    {"--plot", "FILE", "budgets against time, as SVG", TAKES_VIEWS, TEXT, AT(plot)},
+    {"--html", "FILE", "what lies in memory when, as a page for a browser", TAKES_VIEWS, TEXT, AT(html)},
     {"--digest", NULL, "prints SHA-256 of weights and optimizer at the end", TAKES_TRAIN, FLAG, AT(job.digest)},
     {"--json", NULL, "JSON lines on standard output", TAKES_JSON, JSON, 0},
     {"--json=steps", NULL, "and every step too", TAKES_TRAIN, JSON, 0},

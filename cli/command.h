@@ -13,11 +13,12 @@ struct arguments {
     int word_count;
     plim_job_options job;
     const char *overrides[MOST_OVERRIDES];
-    long long steps;    /* bench */
-    const char *output; /* data convert, data shard */
-    long long shards;   /* data shard; 0: not given */
-    bool plan;          /* data explain: without running */
-    char command[256];  /* of plim data: "data bench" */
+    long long steps;         /* bench */
+    const char *output;      /* data convert, data shard */
+    long long shards;        /* data shard; 0: not given */
+    bool plan;               /* data explain: without running */
+    const char *plot, *html; /* plan: files for people */
+    char command[256];       /* of plim data: "data bench" */
     bool json, json_steps, help;
 };
 
@@ -48,6 +49,7 @@ enum {
     TAKES_OUTPUT = 64, /* these three: parts of plim data */
     TAKES_SHARDS = 128,
     TAKES_PLAN = 256,
+    TAKES_VIEWS = 512,
     TAKES_JOB = TAKES_SET | TAKES_JSON | TAKES_MEMORY | TAKES_DISK,
 };
 

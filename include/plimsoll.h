@@ -166,6 +166,10 @@ typedef void plim_listener(void *context, const plim_event *event);
    *report even when nothing fits (status PLIM_OVER_BUDGET). The strings live
    as long as the job. */
 PLIM_API plim_status plim_job_plan(plim_plan_report *report, plim_job *job, plim_error *error);
+/* Write the plan (made first, if there is none yet) to a file for people: budgets against time as SVG; the memory of the
+   training step as one HTML page, which loads nothing else. Of a plan that does not fit, too. */
+PLIM_API plim_status plim_job_plan_plot(plim_job *job, const char *path, plim_error *error);
+PLIM_API plim_status plim_job_plan_page(plim_job *job, const char *path, plim_error *error);
 /* Plans (if not done yet), then trains. */
 PLIM_API plim_status plim_job_train(plim_job *job, plim_listener *listener, void *context, plim_error *error);
 /* Keras's table of the model. The text lives as long as the job. */

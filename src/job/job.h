@@ -199,8 +199,9 @@ plim_status job_callback_check(const struct plim_job *job, const struct yaml *en
 plim_status job_weights_load(struct plim_job *job, plim_error *error);
 plim_status job_weights_save(struct plim_job *job, plim_error *error);
 
-/* job_explain.c: prints the plan as text and as the JSON object of doc/json.md. */
-plim_status job_explain(struct plim_job *job, plim_error *error);
+/* job_explain.c: prints the plan as text and as the JSON object of doc/json.md. `view` (NULL: none) goes behind the
+   text. */
+plim_status job_explain(struct plim_job *job, const struct text *view, plim_error *error);
 /* The error PLIM_OVER_BUDGET with the budget that suffices and the command for it, or with the limit (plan.obstacle)
    that prevents the run. Of a data plan it lists what each stage needs. */
 plim_status job_refuse(const struct plim_job *job, plim_error *error);

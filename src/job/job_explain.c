@@ -163,10 +163,14 @@ static void plan_json(struct text *out, const struct plim_job *job)
     json_end_object(&json);
 }
 
-plim_status job_explain(struct plim_job *job, plim_error *error)
+plim_status job_explain(struct plim_job *job, const struct text *view, plim_error *error)
 {
+    if (view && view->failed)
+        return budget_refused(job->budget, TAG_PLANNER, view->length, error);
     TRY(job_keep_texts(job, error));
     plan_text(&job->plan_text.text, job);
+    if (view)
+        text_add_bytes(&job->plan_text.text, view->data, view->length);
     plan_json(&job->plan_text.json, job);
     TRY(job_text_done(&job->plan_text, error));
     job->report.text = job->plan_text.text.data;

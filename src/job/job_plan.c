@@ -9,6 +9,9 @@
 #include "base/threads/clock.h"
 #include "job/job.h"
 #include "ops/sample_state.h"
+#include "report/plan_view.h"
+
+#include <stdio.h>
 
 /* ---- the workload ---- */
 
@@ -275,23 +278,34 @@ static plim_status plan_to_run(struct plim_job *job, plim_error *error)
 {
     if (!job->planned) {
         TRY(make_plan(job, error));
-        return job_explain(job, error);
+        return job_explain(job, NULL, error);
     }
     return job->plan.program ? PLIM_OK : plan_again(&job->plan, error);
+}
+
+/* Frees the program. */
+static plim_status search_and_explain(struct plim_job *job, const struct text *view, plim_error *error)
+{
+    plan_leave_budget(&job->plan);
+    TRY(plan_largest_batch(&job->report.largest_batch, &job->plan, error));
+    TRY(budget_go_on(job->budget, error)); /* a stop makes the search end early */
+    job->searched = true;
+    return job_explain(job, view, error);
 }
 
 /* For who asks for the plan alone: a run does not wait for the search. */
 static plim_status plan_to_report(struct plim_job *job, plim_error *error)
 {
+    struct text view;
     if (job->searched)
         return PLIM_OK;
     if (!job->planned)
         TRY(make_plan(job, error));
-    plan_leave_budget(&job->plan);
-    TRY(plan_largest_batch(&job->report.largest_batch, &job->plan, error));
-    TRY(budget_go_on(job->budget, error)); /* a stop makes the search end early */
-    job->searched = true;
-    return job_explain(job, error);
+    text_init(&view, job->budget, TAG_PLANNER);
+    plan_view_text(&view, &job->plan);
+    plim_status status = search_and_explain(job, &view, error);
+    text_release(&view);
+    return status;
 }
 
 plim_status job_plan_by(struct plim_job *job, plim_status (*make)(struct plim_job *, plim_error *), plim_error *error)
@@ -339,4 +353,34 @@ plim_status plim_job_plan(plim_plan_report *report, plim_job *job, plim_error *e
         status = job->report.fits ? PLIM_OK : job_refuse(job, error);
     }
     return job_end(&call, status);
+}
+
+/* ---- files for people ---- */
+
+typedef plim_status plan_writer(const char *path, const struct plan *plan, const char *title, plim_error *error);
+
+static plim_status write_view(struct plim_job *job, const char *path, plan_writer *write, plim_error *error)
+{
+    char title[160];
+    TRY(check_complete(job, error));
+    TRY(job_plan_by(job, plan_to_run, error));
+    snprintf(title, sizeof title, "%s, batch %lld", job->model->name, (long long)job->plan.workload.batch);
+    plim_status status = write(path, &job->plan, title, error);
+    return status == PLIM_OK ? status : error_at(error, status, path);
+}
+
+plim_status plim_job_plan_plot(plim_job *job, const char *path, plim_error *error)
+{
+    struct job_call call;
+    TRY(need_argument(path, "plan: the path of the plot", error));
+    TRY(job_begin(&call, job, "plan", error));
+    return job_end(&call, write_view(job, path, plan_view_plot, error));
+}
+
+plim_status plim_job_plan_page(plim_job *job, const char *path, plim_error *error)
+{
+    struct job_call call;
+    TRY(need_argument(path, "plan: the path of the page", error));
+    TRY(job_begin(&call, job, "plan", error));
+    return job_end(&call, write_view(job, path, plan_view_page, error));
 }

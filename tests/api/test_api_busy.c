@@ -57,6 +57,8 @@ static void *intrude(void *context)
     int64_t elements;
     self->refused += plim_job_plan(&report, self->job, &error) == PLIM_USAGE;
     assert_non_null(strstr(error.message, "is at work already"));
+    self->refused += plim_job_plan_plot(self->job, output, &error) == PLIM_USAGE;
+    self->refused += plim_job_plan_page(self->job, output, &error) == PLIM_USAGE;
     self->refused += plim_job_train(self->job, NULL, NULL, &error) == PLIM_USAGE;
     self->refused += plim_job_summary(&text, &json, self->job, &error) == PLIM_USAGE;
     self->refused += plim_job_bench_data(&figures, self->job, &error) == PLIM_USAGE;
@@ -98,7 +100,7 @@ static void a_job_at_work_refuses(void **state)
     for (int thread = 0; thread < 2; thread++) {
         struct listening self = {.job = open_job(), .thread = thread};
         good(plim_job_train(self.job, hear, &self, &told));
-        assert_int_equal(self.refused, 9);
+        assert_int_equal(self.refused, 11);
         assert_string_equal(self.digest, alone.digest);
         plim_job_close(self.job);
     }

@@ -227,6 +227,8 @@ static const plim_event *event_of(int kind)
     CALL(plim_job_open_files, 0, 3, S(plim_job_open_files(P(0, &opened), P(1, names), Z(2, 1), NULL, &error)))         \
     CALL(plim_job_close, JOB, 1, V(plim_job_close(O(0, NULL))))                                                        \
     CALL(plim_job_plan, JOB, 2, S(plim_job_plan(P(0, &plan_report), P(1, a_job), &error)))                             \
+    CALL(plim_job_plan_plot, JOB, 2, S(plim_job_plan_plot(P(0, a_job), P(1, output), &error)))                         \
+    CALL(plim_job_plan_page, JOB, 2, S(plim_job_plan_page(P(0, a_job), P(1, output), &error)))                         \
     CALL(plim_job_train, JOB, 2, S(plim_job_train(P(0, a_job), O(1, hear), NULL, &error)))                             \
     CALL(plim_job_summary, JOB, 3, S(plim_job_summary(P(0, &text), P(1, &json), P(2, a_job), &error)))                 \
     CALL(plim_job_stop, JOB, 1, V(plim_job_stop(O(0, a_job))))                                                         \

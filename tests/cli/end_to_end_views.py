@@ -1,0 +1,176 @@
+"""end_to_end_views.py PLIM [TEST...] - a plan as people look at it: its text, its plot and its page say what the plan says."""
+import html.parser, json, os, re, subprocess, sys, tempfile, unittest
+import xml.etree.ElementTree as ElementTree
+
+PLIM = os.path.abspath(sys.argv.pop(1))
+MIB = 1 << 20
+NAME, TAG, OFFSET, BYTES, FIRST, LAST = range(6)  # of a block
+KIND, SECONDS, READS, WRITES = range(1, 5)  # of an instruction
+
+JOB = """seed: 7
+data:
+  train: {random: {elements: 64, shape: [32, 32, 3], classes: 10, seed: 1}, pipeline: [batch: 32]}
+model:
+  - Conv2D: {filters: 32, kernel_size: 3, padding: same, activation: relu}
+  - Conv2D: {filters: 32, kernel_size: 3, padding: same, activation: gelu}
+  - BatchNormalization
+  - Conv2D: {filters: 32, kernel_size: 3, padding: same, activation: gelu}
+  - Flatten
+  - Dense: {units: 64, activation: gelu, name: "<!--<script>"}
+  - Dense: {units: 10, activation: softmax}
+train: {optimizer: adam, loss: sparse_categorical_crossentropy, epochs: 1, callbacks: [checkpoint: none]}
+"""
+
+
+class Scripts(html.parser.HTMLParser):
+    """The scripts of a page, as a browser finds them, and what the page would load."""
+    def __init__(self, text):
+        super().__init__()
+        self.scripts, self.loads, self.inside = [], [], False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.inside = tag == "script"
+        self.scripts += [""] * self.inside
+        self.loads += [value for name, value in attributes if name in ("src", "href")]
+
+    def handle_endtag(self, tag):
+        self.inside = False
+
+    def handle_data(self, data):
+        if self.inside:
+            self.scripts[-1] += data
+
+
+class Views(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR", "/var/tmp"))
+        self.addCleanup(self.folder.cleanup)
+        with open(self.at("job.yaml"), "w") as f:
+            f.write(JOB)
+
+    def at(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def plim(self, *arguments, code=0):
+        r = subprocess.run([PLIM, "plan", "job.yaml", *map(str, arguments)], capture_output=True, text=True, cwd=self.folder.name, timeout=120)
+        self.assertEqual(r.returncode, code, r.stderr)
+        return r
+
+    def plan(self, *arguments, code=0):
+        return json.loads(self.plim("--json", *arguments, code=code).stdout.splitlines()[0])
+
+    def page(self, *arguments, code=0):
+        """The plan as --json has it, and as the page has it."""
+        told = self.plan("--html", "page.html", *arguments, code=code)
+        with open(self.at("page.html")) as f:
+            found = Scripts(f.read())
+        self.assertEqual(found.loads, [])
+        self.assertEqual(len(found.scripts), 2)
+        return told, json.loads(found.scripts[0])
+
+    def budgets(self):
+        """Of a plan that drops, spills and pages nothing, of one in the middle, of the smallest."""
+        plan = self.plan("--memory", "auto")
+        frontier = [point["bytes"] for point in plan["frontier"]]
+        self.assertGreater(len(frontier), 2)
+        return frontier[0] + MIB, (frontier[0] + frontier[-1]) // 2, plan["smallest_budget_bytes"]
+
+    def check_blocks(self, page):
+        """No two blocks that are alive at once share a byte, all lie in the arena, and what is read was written before or is always there."""
+        steps, written = len(page["instructions"]), set()
+        for block in page["blocks"]:
+            self.assertLessEqual(block[OFFSET] + block[BYTES], page["arena"])
+            self.assertTrue(0 <= block[FIRST] <= block[LAST] < steps)
+        for i, instruction in enumerate(page["instructions"]):
+            alive = sorted((b for b in page["blocks"] if b[FIRST] <= i <= b[LAST]), key=lambda b: b[OFFSET])
+            for low, high in zip(alive, alive[1:]):
+                self.assertLessEqual(low[OFFSET] + low[BYTES], high[OFFSET])
+            for b in instruction[READS] + instruction[WRITES]:
+                self.assertTrue(page["blocks"][b][FIRST] <= i <= page["blocks"][b][LAST], instruction[NAME])
+            written.update(instruction[WRITES])
+            for b in instruction[READS]:
+                block = page["blocks"][b]
+                self.assertTrue(b in written or block[FIRST] == 0, f"{instruction[NAME]} reads {block[NAME]}")
+        for b, block in enumerate(page["blocks"]):
+            persistent = page["tags"][block[TAG]] in ("weights", "optimizer") and block[FIRST] == 0 and block[LAST] == steps - 1
+            self.assertTrue(b in written or persistent or block[NAME].startswith("slice buffers"), f"nobody writes {block[NAME]}")
+
+    def check_figures(self, told, page):
+        use = [sum(b[BYTES] for b in page["blocks"] if b[FIRST] <= i <= b[LAST]) for i in range(len(page["instructions"]))]
+        self.assertEqual(max(use), use[page["peak_at"]])
+        self.assertEqual(page["instructions"][page["peak_at"]][NAME], told["peak_at"])
+        self.assertLessEqual(max(use), told["arena_bytes"])
+        self.assertEqual(sum(page["outside"]) + told["arena_bytes"], told["predicted_peak_bytes"])
+        self.assertEqual((page["predicted"], page["budget"], page["smallest"], page["fits"], page["arena"]),
+                         (told["predicted_peak_bytes"], told["budget_bytes"], told["smallest_budget_bytes"], told["fits"], told["arena_bytes"]))
+        self.assertEqual(page["tags"], list(told["by_tag"]))
+        self.assertEqual([list(point.values()) for point in told["frontier"]], page["frontier"])
+        self.assertEqual(page["frontier"][page["point"]][1], told["relative_time"])
+
+    def test_the_page_has_the_plan(self):
+        for budget in self.budgets():
+            told, page = self.page("--memory", budget)
+            with self.subTest(told["techniques"]):
+                self.check_figures(told, page)
+                self.check_blocks(page)
+                kinds = [i[KIND] for i in page["instructions"]]
+                moves = told["techniques"]["spill"] + told["techniques"]["page"]
+                self.assertEqual(moves > 0, "in" in kinds)
+                self.assertLessEqual(set(kinds), {"compute", "out", "in", "wait"})
+                self.assertTrue(all(i[SECONDS] >= 0 for i in page["instructions"]))
+                self.assertTrue(any("<!--<script>" in b[NAME] for b in page["blocks"]))
+
+    def test_a_paged_weight_is_written_by_the_disk(self):
+        told, page = self.page("--set", "plan.page=[weights, optimizer]", "--memory", "auto")
+        self.assertGreater(told["techniques"]["page"], 0)
+        self.check_blocks(page)
+
+    def test_the_plot_has_the_frontier(self):
+        for budget in self.budgets():
+            told = self.plan("--memory", budget, "--plot", "plot.svg")
+            root = ElementTree.parse(self.at("plot.svg")).getroot()
+            points = [c for c in root.iter() if c.tag.endswith("circle")]
+            titles = [c[0].text for c in points]
+            self.assertEqual(titles, ["%.1f MiB, %+.1f %%" % (p["bytes"] / MIB, 100 * (p["relative_time"] - 1)) for p in told["frontier"]])
+            taken = [p["relative_time"] for p, c in zip(told["frontier"], points) if c.get("class") == "taken"]
+            self.assertEqual(taken, [told["relative_time"]])
+            width, height = map(float, root.get("viewBox").split()[2:])
+            for c in points:
+                self.assertTrue(0 < float(c.get("cx")) < width and 0 < float(c.get("cy")) < height)
+
+    def test_a_plan_that_does_not_fit_is_shown_too(self):
+        told, page = self.page("--memory", self.budgets()[2] - 2 * MIB, "--plot", "plot.svg", code=4)
+        self.assertFalse(told["fits"])
+        self.check_figures(told, page)
+        with open(self.at("plot.svg")) as f:
+            self.assertIn("too small", f.read())
+
+    def test_the_text_says_what_was_let_go(self):
+        most, middle, least = self.budgets()
+        text = self.plim("--memory", most).stdout
+        self.assertNotIn("let go", text)
+        self.assertIn("  this plan", text)
+        for budget in (middle, least):
+            told, text = self.plan("--memory", budget), self.plim("--memory", budget).stdout
+            count = int(re.search(r"let go between uses: +(\d+),", text)[1])
+            self.assertGreaterEqual(count, told["techniques"]["spill"] + told["techniques"]["page"])
+            marked = [line for line in text.splitlines() if line.startswith("\u25b8")]
+            self.assertEqual(len(marked), 1)
+            self.assertIn("%+.0f %%" % (100 * (told["relative_time"] - 1)), marked[0])
+            self.assertLessEqual(max(map(len, text.splitlines())), 80)
+        never = self.plim("--set", "plan={recompute: never, spill: never, page: never}").stdout
+        self.assertNotIn("this plan", never)
+
+    def test_a_file_that_cannot_be_written_is_an_error(self):
+        for option in ("--plot", "--html"):
+            r = self.plim(option, "/not/there/file", code=6)
+            self.assertIn("/not/there/file", r.stderr)
+            self.assertEqual(len(r.stderr.splitlines()), 1)
+            os.mkdir(self.at("folder" + option))
+            self.plim(option, "folder" + option, code=6)
+        self.assertEqual([name for name in os.listdir(self.folder.name) if "partial" in name], [])
+
+
+if __name__ == "__main__":
+    unittest.main()
