@@ -8,6 +8,7 @@
 
 #include <dlfcn.h>
 #include <locale.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -115,10 +116,14 @@ static plim_status start(struct onednn *library, plim_error *error)
     return PLIM_OK;
 }
 
+/* Whether a job of this process has opened the library: it is never unloaded. */
+static atomic_bool taken;
+
 plim_status onednn_open(struct onednn **out, struct budget *budget, plim_error *error)
 {
     void *handle;
-    TRY(budget_outside(budget, ONEDNN_BYTES, "oneDNN, which convolves,", error));
+    if (!atomic_load(&taken)) /* else its bytes are among those of the process already */
+        TRY(budget_outside(budget, ONEDNN_BYTES, "oneDNN, which convolves,", error));
     TRY(open_library(&handle, error));
     struct onednn *library = budget_take(budget, TAG_PLANNER, sizeof *library);
     if (!library) {
@@ -132,6 +137,7 @@ plim_status onednn_open(struct onednn **out, struct budget *budget, plim_error *
         onednn_close(library);
         return status;
     }
+    atomic_store(&taken, true);
     *out = library;
     return PLIM_OK;
 }
