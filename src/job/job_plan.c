@@ -12,6 +12,7 @@
 #include "report/plan_view.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* ---- the workload ---- */
 
@@ -276,11 +277,13 @@ static plim_status make_plan(struct plim_job *job, plim_error *error)
 /* For a run. The search for the largest batch frees the program: then it is made again. */
 static plim_status plan_to_run(struct plim_job *job, plim_error *error)
 {
-    if (!job->planned) {
-        TRY(make_plan(job, error));
-        return job_explain(job, NULL, error);
-    }
-    return job->plan.program ? PLIM_OK : plan_again(&job->plan, error);
+    bool same = job->planned;
+    if (job->planned && !job->plan.program)
+        TRY(plan_again(&same, &job->plan, error));
+    if (same)
+        return PLIM_OK;
+    TRY(make_plan(job, error));
+    return job_explain(job, NULL, error);
 }
 
 /* Frees the program. */
@@ -357,15 +360,29 @@ plim_status plim_job_plan(plim_plan_report *report, plim_job *job, plim_error *e
 
 /* ---- files for people ---- */
 
-typedef plim_status plan_writer(const char *path, const struct plan *plan, const char *title, plim_error *error);
-
-static plim_status write_view(struct plim_job *job, const char *path, plan_writer *write, plim_error *error)
+/* For what shows no program. */
+static plim_status plan_to_plot(struct plim_job *job, plim_error *error)
 {
-    char title[160];
+    return job->planned ? PLIM_OK : plan_to_run(job, error);
+}
+
+struct view {
+    plim_status (*make)(struct plim_job *job, plim_error *error); /* as job_plan_by takes it */
+    plim_status (*write)(const char *path, const struct plan *plan, const char *title, plim_error *error);
+};
+
+static plim_status write_view(struct plim_job *job, const char *path, const struct view *view, plim_error *error)
+{
+    char title[80]; /* the width of a plot */
+    bool same = false;
     TRY(check_complete(job, error));
-    TRY(job_plan_by(job, plan_to_run, error));
-    snprintf(title, sizeof title, "%s, batch %lld", job->model->name, (long long)job->plan.workload.batch);
-    plim_status status = write(path, &job->plan, title, error);
+    TRY(file_same(&same, path, job->path, error));
+    if (same)
+        return fail_at(error, PLIM_USAGE, path, "is the job file: the plan would be written over it");
+    TRY(job_plan_by(job, view->make, error));
+    snprintf(title, sizeof title, "batch %lld, %s", (long long)job->plan.workload.batch, job->model->name);
+    title[text_whole(title, strlen(title))] = '\0';
+    plim_status status = view->write(path, &job->plan, title, error);
     return status == PLIM_OK ? status : error_at(error, status, path);
 }
 
@@ -374,7 +391,7 @@ plim_status plim_job_plan_plot(plim_job *job, const char *path, plim_error *erro
     struct job_call call;
     TRY(need_argument(path, "plan: the path of the plot", error));
     TRY(job_begin(&call, job, "plan", error));
-    return job_end(&call, write_view(job, path, plan_view_plot, error));
+    return job_end(&call, write_view(job, path, &(struct view){plan_to_plot, plan_view_plot}, error));
 }
 
 plim_status plim_job_plan_page(plim_job *job, const char *path, plim_error *error)
@@ -382,5 +399,5 @@ plim_status plim_job_plan_page(plim_job *job, const char *path, plim_error *erro
     struct job_call call;
     TRY(need_argument(path, "plan: the path of the page", error));
     TRY(job_begin(&call, job, "plan", error));
-    return job_end(&call, write_view(job, path, plan_view_page, error));
+    return job_end(&call, write_view(job, path, &(struct view){plan_to_run, plan_view_page}, error));
 }

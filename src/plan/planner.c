@@ -247,9 +247,14 @@ static bool is_in_reach(const struct plan *plan, int point)
     return peak - (double)freed <= (double)plan->limit_bytes * (1 + MODEL_SLACK);
 }
 
-plim_status plan_again(struct plan *plan, plim_error *error)
+plim_status plan_again(bool *same, struct plan *plan, plim_error *error)
 {
-    return take_point(plan, plan->point, error);
+    struct plan_figures before = plan->figures;
+    TRY(take_point(plan, plan->point, error));
+    const struct plan_figures *now = &plan->figures;
+    *same = now->tensor_arena_bytes == before.tensor_arena_bytes && now->packed_bytes == before.packed_bytes &&
+            now->reference_kernels == before.reference_kernels && now->threads == before.threads;
+    return PLIM_OK;
 }
 
 plim_status plan_next(struct plan *plan, plim_error *error)

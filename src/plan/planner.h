@@ -96,8 +96,9 @@ plim_status plan_explore(struct plan *plan, plim_error *error);
 /* Whether the last plan_decide said no, and a smaller program may still fit. */
 bool plan_has_next(const struct plan *plan);
 plim_status plan_next(struct plan *plan, plim_error *error);
-/* The program that plan_largest_batch freed, with the kernels that were measured and no others. */
-plim_status plan_again(struct plan *plan, plim_error *error);
+/* The program that plan_largest_batch freed, with the kernels that were measured and no others. *same false: it came out
+   another, and the plan is to be made anew. */
+plim_status plan_again(bool *same, struct plan *plan, plim_error *error);
 plim_status plan_measure(struct plan *plan, plim_error *error);
 /* Sets plan->prediction; the sum of all tags is the peak. Returns whether it fits into the budget. */
 bool plan_predict(struct plan *plan, const struct run_costs *costs);

@@ -8,11 +8,9 @@
 #include "base/text/json.h"
 #include "formats/files/partial_file.h"
 #include "plan/search/op_time.h"
+#include "report/plan_page.h"
 #include "report/plan_timeline.h"
 #include "report/plan_view.h"
-
-/* The text of plan_page.html (tools/embed-text). */
-extern const char plan_page_html[];
 
 struct page_file {
     struct partial_file file;
@@ -62,6 +60,7 @@ static void add_frontier(struct json_writer *json, const struct plan *plan)
         json_array(json, NULL);
         json_uint(json, NULL, plan->frontier.point[k].budget_bytes);
         json_double(json, NULL, plan->frontier.point[k].relative_time);
+        json_bool(json, NULL, plan->frontier.point[k].cost == 0); /* an estimate */
         json_end_array(json);
     }
     json_end_array(json);
@@ -73,6 +72,9 @@ static void add_figures(struct json_writer *json, const struct plan *plan, const
     json_int(json, "batch", plan->workload.batch);
     json_int(json, "threads", plan->figures.threads);
     json_bool(json, "fits", plan->fits);
+    json_string(json, "obstacle", plan->obstacle);
+    json_bool(json, "smallest_is_estimate", plan->backend->missing_bytes > 0);
+    json_string(json, "run_peak_at", plan->prediction.peak_at);
     json_uint(json, "budget", plan->limit_bytes);
     json_uint(json, "predicted", plan->prediction.peak);
     json_uint(json, "smallest", plan->smallest_bytes);

@@ -1,5 +1,7 @@
 /* plan_plot.c - the frontier of a plan as an SVG file: budgets to the right, time upwards, a step where the next point
    fits. */
+#include <string.h>
+
 #include "formats/files/partial_file.h"
 #include "report/plan_view.h"
 
@@ -19,22 +21,30 @@ static const char head[] =
     "font-size=\"13\">\n"
     "<style>\n"
     "  .back { fill: #fff } text { fill: #222 } .soft { fill: #666 } .grid { stroke: #ddd }\n"
-    "  .curve { stroke: #2563eb; fill: none; stroke-width: 2 } .point { fill: #2563eb } .taken { fill: #dc2626 }\n"
+    "  .curve { stroke: #2563eb; fill: none; stroke-width: 2 } .point { fill: #2563eb } .guess { fill: #fff; stroke: #2563eb } .taken { fill: #dc2626 }\n"
     "  .budget { stroke: #dc2626; stroke-dasharray: 5 4 }\n"
     "  @media (prefers-color-scheme: dark) {\n"
     "    .back { fill: #16181d } text { fill: #e6e6e6 } .soft { fill: #9aa } .grid { stroke: #333 }\n"
-    "    .curve { stroke: #60a5fa } .point { fill: #60a5fa } .taken { fill: #f87171 } .budget { stroke: #f87171 }\n"
+    "    .curve { stroke: #60a5fa } .point { fill: #60a5fa } .guess { fill: #16181d; stroke: #60a5fa } .taken { fill: #f87171 } .budget { stroke: #f87171 }\n"
     "  }\n"
     "</style>\n"
     "<rect class=\"back\" width=\"%d\" height=\"%d\"/>\n";
 
-/* Any text as the content of an element. */
+/* U+FFFE and U+FFFF, which are no characters of XML, as controls are none. */
+static bool is_no_character(const char *words)
+{
+    return memcmp(words, "\xef\xbf", 2) == 0 && (unsigned char)words[2] >= 0xbe;
+}
+
+/* Any UTF-8 as the content of an element. */
 static void add_escaped(struct text *out, const char *words)
 {
     for (; *words; words++)
         if (*words == '<' || *words == '>' || *words == '&')
             text_add(out, "&#%d;", *words);
-        else if ((unsigned char)*words >= 0x20) /* XML has no other controls */
+        else if ((unsigned char)*words == 0xef && is_no_character(words))
+            words += 2;
+        else if ((unsigned char)*words >= 0x20)
             text_add_bytes(out, words, 1);
 }
 
@@ -112,15 +122,16 @@ static void add_curve(struct text *out, const struct axes *axes, const struct fr
     text_add(out, "\"/>\n");
 }
 
+/* Full ones are of programs that were made, the others are estimates. */
 static void add_points(struct text *out, const struct axes *axes, const struct plan *plan)
 {
     for (int k = 0; k < plan->frontier.count; k++) {
         const struct frontier_point *point = &plan->frontier.point[k];
-        bool taken = k == plan->point;
-        text_add(out,
-                 "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"%d\"><title>%.1f MiB, %+.1f %%</title></circle>\n",
-                 taken ? "taken" : "point", x_of(axes, mib_of(point)), y_of(axes, percent_of(point)), taken ? 6 : 4,
-                 mib_of(point), percent_of(point));
+        const char *kind = k == plan->point ? "taken" : point->cost ? "point" : "guess";
+        text_add(out, "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"%d\">", kind, x_of(axes, mib_of(point)),
+                 y_of(axes, percent_of(point)), k == plan->point ? 6 : 4);
+        text_add(out, "<title>%s%.1f MiB, %+.1f %%</title></circle>\n", point->cost ? "" : "about ", mib_of(point),
+                 percent_of(point));
     }
 }
 
@@ -141,9 +152,12 @@ static void add_plot(struct text *out, const struct plan *plan, const char *titl
     text_add(out, "<text x=\"%d\" y=\"26\" font-size=\"16\">", LEFT);
     add_escaped(out, title);
     text_add(out,
-             "</text>\n<text class=\"soft\" x=\"%d\" y=\"46\">estimated time of a step, against no limit; budget %s%s"
+             "</text>\n<text class=\"soft\" x=\"%d\" y=\"46\">time of a step by estimate, against no limit; budget %s%s"
              "</text>\n",
-             LEFT, budget, plan->fits ? "" : ", which is too small");
+             LEFT, budget,
+             plan->fits       ? ""
+             : plan->obstacle ? ", which is not there"
+                              : ", which is too small");
     add_marks(out, &axes);
     add_curve(out, &axes, &plan->frontier);
     add_budget(out, &axes, plan->limit_bytes);

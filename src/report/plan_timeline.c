@@ -9,35 +9,36 @@
 /* Of one task: operands, partial sums and the pack are all that it can name. */
 #define MOST_ACCESSES (2 * MOST_INPUTS + MOST_OUTPUTS + 1)
 
-static void add_block(struct timeline *t, const struct instance *block)
+void timeline_blocks(const struct program *program, block_visitor *visit, void *context)
 {
-    t->block[t->block_count] = *block;
-    t->next_block[t->block_count] = t->first_at[block->first];
-    t->first_at[block->first] = t->block_count++;
-}
-
-static void add_blocks(struct timeline *t)
-{
-    const struct program *program = t->program;
-    int last = t->phase->instruction_count - 1;
+    const struct phase *phase = &program->phase[PHASE_TRAIN];
+    int last = phase->instruction_count - 1;
     uint64_t workers = program->worker_bytes * (uint64_t)program->threads;
     for (int i = 0; i < program->persistent_count; i++) {
         const struct tensor *tensor = program->persistent[i];
         if (!program_home(program, i))
-            add_block(t, &(struct instance){.name = tensor->name,
-                                            .tag = tensor->kind == KIND_WEIGHT ? TAG_WEIGHTS : TAG_OPTIMIZER,
-                                            .bytes = layout_bytes(tensor_bytes(tensor)),
-                                            .offset = program->persistent_offset[i],
-                                            .last = last});
+            visit(context, &(struct instance){.name = tensor->name,
+                                              .tag = tensor->kind == KIND_WEIGHT ? TAG_WEIGHTS : TAG_OPTIMIZER,
+                                              .bytes = layout_bytes(tensor_bytes(tensor)),
+                                              .offset = program->persistent_offset[i],
+                                              .last = last});
     }
-    for (int k = 0; k < t->phase->instance_count; k++)
-        add_block(t, &t->phase->instance[k]);
+    for (int k = 0; k < phase->instance_count; k++)
+        visit(context, &phase->instance[k]);
     if (workers)
-        add_block(t, &(struct instance){.name = "slice buffers of the workers",
-                                        .tag = TAG_SCRATCH,
-                                        .bytes = workers,
-                                        .offset = program->workers_offset,
-                                        .last = last});
+        visit(context, &(struct instance){.name = "slice buffers of the workers",
+                                          .tag = TAG_SCRATCH,
+                                          .bytes = workers,
+                                          .offset = program->workers_offset,
+                                          .last = last});
+}
+
+static void add_block(void *timeline, const struct instance *block)
+{
+    struct timeline *t = timeline;
+    t->block[t->block_count] = *block;
+    t->next_block[t->block_count] = t->first_at[block->first];
+    t->first_at[block->first] = t->block_count++;
 }
 
 /* The most accesses of one instruction. */
@@ -75,7 +76,7 @@ plim_status timeline_begin(struct timeline *out, const struct program *program, 
     memset(out->first_at, -1, instructions * sizeof *out->first_at);
     memset(out->read_at, -1, blocks * sizeof *out->read_at);
     memset(out->written_at, -1, blocks * sizeof *out->written_at);
-    add_blocks(out);
+    timeline_blocks(program, add_block, out);
     return PLIM_OK;
 }
 

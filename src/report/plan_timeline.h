@@ -26,6 +26,10 @@ struct timeline {
     int *read_at, *written_at;  /* by block: the last instruction that did */
 };
 
+typedef void block_visitor(void *context, const struct instance *block);
+/* Every block of the training step: weights and states that stay, the instances, the workers' buffers. */
+void timeline_blocks(const struct program *program, block_visitor *visit, void *context);
+
 /* The tables are in `work`. */
 plim_status timeline_begin(struct timeline *out, const struct program *program, struct arena *work, plim_error *error);
 /* Goes on to the next instruction; false: there is none. */

@@ -1,7 +1,7 @@
 /* plan_view.h - a plan as people look at it: what lies in memory during a training step, what was let go and why, and
    what other budgets would cost.
 
-   All three need a plan whose program is there. They read it, and change nothing. */
+   The text and the page need a plan whose program is there. They read it, and change nothing. */
 #ifndef REPORT_PLAN_VIEW_H
 #define REPORT_PLAN_VIEW_H
 

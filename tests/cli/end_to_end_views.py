@@ -105,7 +105,8 @@ class Views(unittest.TestCase):
         self.assertEqual((page["predicted"], page["budget"], page["smallest"], page["fits"], page["arena"]),
                          (told["predicted_peak_bytes"], told["budget_bytes"], told["smallest_budget_bytes"], told["fits"], told["arena_bytes"]))
         self.assertEqual(page["tags"], list(told["by_tag"]))
-        self.assertEqual([list(point.values()) for point in told["frontier"]], page["frontier"])
+        self.assertEqual([list(point.values()) for point in told["frontier"]], [point[:2] for point in page["frontier"]])
+        self.assertFalse(page["frontier"][page["point"]][2])
         self.assertEqual(page["frontier"][page["point"]][1], told["relative_time"])
 
     def test_the_page_has_the_plan(self):
@@ -121,10 +122,59 @@ class Views(unittest.TestCase):
                 self.assertTrue(all(i[SECONDS] >= 0 for i in page["instructions"]))
                 self.assertTrue(any("<!--<script>" in b[NAME] for b in page["blocks"]))
 
-    def test_a_paged_weight_is_written_by_the_disk(self):
+    def test_what_is_paged_comes_from_the_disk(self):
         told, page = self.page("--set", "plan.page=[weights, optimizer]", "--memory", "auto")
         self.assertGreater(told["techniques"]["page"], 0)
         self.check_blocks(page)
+        self.assertEqual(sum(i[KIND] == "out" for i in page["instructions"]), sum(i[KIND] == "in" for i in page["instructions"]))
+
+    def test_what_is_spilled_goes_and_comes_back(self):
+        rules = ("--set", "plan={spill: always, recompute: never}", "--memory", "auto")
+        told, page = self.page(*rules)
+        spilled = told["techniques"]["spill"]
+        self.assertGreater(spilled, 2)
+        self.check_blocks(page)
+        moves = [i for i in page["instructions"] if i[KIND] in ("out", "in")]
+        self.assertEqual(len(moves), 2 * spilled)
+        gone = {page["blocks"][i[READS][0]][NAME] for i in moves if i[KIND] == "out"}
+        self.assertEqual(gone, {page["blocks"][i[WRITES][0]][NAME] for i in moves if i[KIND] == "in"})
+        lines = re.findall(r"^ +[\d.]+ MiB  spill  .*  +-  +[\d.]+  waits$", self.plim(*rules).stdout, re.M)
+        self.assertEqual(len(lines), min(spilled, 8))
+
+    def test_what_the_disk_does_beside_others_is_hidden(self):
+        with open(os.path.join(os.path.dirname(__file__), "..", "..", "examples", "residual.yaml")) as f:
+            text, count = re.subn(r"idx: \[.*\]$", "random: {elements: 960, shape: [28, 28, 1], classes: 10}", f.read(), flags=re.M)
+        self.assertEqual(count, 1)
+        with open(self.at("job.yaml"), "w") as f:
+            f.write(text)
+        most, middle, least = self.budgets()
+        self.assertGreater(len(re.findall(r"^ +[\d.]+ MiB  spill  .*  hidden$", self.plim("--memory", most // 2).stdout, re.M)), 3)
+        told, page = self.page("--memory", most // 2)
+        self.check_figures(told, page)
+        self.check_blocks(page)
+
+    def test_the_peak_of_the_run_may_be_elsewhere(self):
+        text = JOB.replace("model:", "  validation: {random: {elements: 512, shape: [32, 32, 3], classes: 10, seed: 2}, pipeline: [batch: 512]}\nmodel:", 1)
+        with open(self.at("job.yaml"), "w") as f:
+            f.write(text)
+        told, page = self.page("--memory", "auto")
+        self.assertEqual(page["run_peak_at"], told["peak_at"])
+        self.assertNotEqual(page["instructions"][page["peak_at"]][NAME], told["peak_at"])
+        self.check_blocks(page)
+
+    def test_any_name_of_a_model_makes_a_whole_plot(self):
+        for name in ("\u00e9" * 100, "x\ufffey\uffffz", "a & <b> 'c' \"d\"", "\u6a21\u578b" * 40):
+            with open(self.at("model.json"), "w") as f:
+                json.dump({"class_name": "Sequential", "config": {"name": name, "layers": [
+                    {"class_name": "InputLayer", "config": {"batch_shape": [None, 32, 32, 3]}}, {"class_name": "Flatten", "config": {}},
+                    {"class_name": "Dense", "config": {"units": 10}}]}}, f)
+            with open(self.at("job.yaml"), "w") as f:
+                f.write(re.sub(r"^model:\n(  .*\n)+", "model: model.json\n", JOB, flags=re.M))
+            told, page = self.page("--plot", "plot.svg")
+            title = ElementTree.parse(self.at("plot.svg")).getroot().find("{http://www.w3.org/2000/svg}text").text
+            clean = name.replace("\ufffe", "").replace("\uffff", "")
+            self.assertTrue(("batch 32, " + clean).startswith(title) and len(title) > 20 or title == "batch 32, " + clean, title)
+            self.assertNotIn("\ufffd", page["title"])
 
     def test_the_plot_has_the_frontier(self):
         for budget in self.budgets():
@@ -132,7 +182,9 @@ class Views(unittest.TestCase):
             root = ElementTree.parse(self.at("plot.svg")).getroot()
             points = [c for c in root.iter() if c.tag.endswith("circle")]
             titles = [c[0].text for c in points]
-            self.assertEqual(titles, ["%.1f MiB, %+.1f %%" % (p["bytes"] / MIB, 100 * (p["relative_time"] - 1)) for p in told["frontier"]])
+            self.assertEqual([title.replace("about ", "") for title in titles],
+                             ["%.1f MiB, %+.1f %%" % (p["bytes"] / MIB, 100 * (p["relative_time"] - 1)) for p in told["frontier"]])
+            self.assertEqual(["about" in title for title in titles], [c.get("class") == "guess" for c in points])
             taken = [p["relative_time"] for p, c in zip(told["frontier"], points) if c.get("class") == "taken"]
             self.assertEqual(taken, [told["relative_time"]])
             width, height = map(float, root.get("viewBox").split()[2:])
@@ -154,7 +206,11 @@ class Views(unittest.TestCase):
         for budget in (middle, least):
             told, text = self.plan("--memory", budget), self.plim("--memory", budget).stdout
             count = int(re.search(r"let go between uses: +(\d+),", text)[1])
+            listed = re.findall(r"^ +[\d.]+ MiB  (recompute|spill|page) ", text, re.M)
+            self.assertEqual(len(listed), min(count, 8))
             self.assertGreaterEqual(count, told["techniques"]["spill"] + told["techniques"]["page"])
+            if count <= 8:
+                self.assertEqual([listed.count(word) for word in ("spill", "page")], [told["techniques"][word] for word in ("spill", "page")])
             marked = [line for line in text.splitlines() if line.startswith("\u25b8")]
             self.assertEqual(len(marked), 1)
             self.assertIn("%+.0f %%" % (100 * (told["relative_time"] - 1)), marked[0])
@@ -169,7 +225,13 @@ class Views(unittest.TestCase):
             self.assertEqual(len(r.stderr.splitlines()), 1)
             os.mkdir(self.at("folder" + option))
             self.plim(option, "folder" + option, code=6)
-        self.assertEqual([name for name in os.listdir(self.folder.name) if "partial" in name], [])
+            os.mkfifo(self.at("pipe" + option))
+            self.plim(option, "pipe" + option, code=6)
+            self.assertIn("job file", self.plim(option, "job.yaml", code=2).stderr)
+        self.plim("--plot", "same", "--html", "same", code=2)
+        r = self.plim("--memory", self.budgets()[2] - 2 * MIB, "--html", "/not/there/file", code=4)
+        self.assertIn("/not/there/file", r.stderr)
+        self.assertEqual(sorted(os.listdir(self.folder.name)), sorted(["job.yaml"] + [kind + option for kind in ("folder", "pipe") for option in ("--plot", "--html")]))
 
 
 if __name__ == "__main__":

@@ -80,7 +80,7 @@ plim_status file_try_exists(bool *out, bool *refused, const char *path, plim_err
 plim_status file_size_at(uint64_t *bytes, const char *path, plim_error *error);
 /* Whether both name one file; false when either is not there. */
 plim_status file_same(bool *out, const char *a, const char *b, plim_error *error);
-/* An error when a file could not be renamed to this: a folder has the name. */
+/* An error when no file should be renamed to this: a folder has the name, or a device or pipe, which would go. */
 plim_status file_check_target(const char *path, plim_error *error);
 plim_status file_rename(const char *from, const char *to, plim_error *error);
 /* A missing file is not an error. */

@@ -75,6 +75,8 @@ plim_status file_check_target(const char *path, plim_error *error)
     TRY(look_at(&status, &there, path, error));
     if (there && S_ISDIR(status.st_mode))
         return fail_at(error, PLIM_IO, path, "cannot write: it is a folder");
+    if (there && !S_ISREG(status.st_mode))
+        return fail_at(error, PLIM_IO, path, "cannot write: it is a device, a pipe or a socket");
     return PLIM_OK;
 }
 
