@@ -14,7 +14,8 @@
 
 #define KIB           ((uint64_t)1024)
 #define ONEDNN_MARGIN (384 * KIB) /* code of oneDNN that the first step touches, after the measurement */
-#define ONEDNN_OTHERS (192 * KIB) /* by how much oneDNN's heap may grow with the kernels of another point */
+#define ONEDNN_OTHERS (192 * KIB) /* by how much oneDNN's heap may grow with the kernels of a point that was not made */
+#define MADE_SLACK    (48 * KIB)  /* by how much two measurements of the process with the same kernels differ */
 
 /* ---- graphs and program ---- */
 
@@ -138,6 +139,17 @@ static plim_status reopen_backend(struct plan *plan, plim_error *error)
     backend_threads(fresh, plan->backend->threads);
     type->close(plan->backend);
     plan->backend = fresh;
+    budget_trim_heap(); /* else what a point takes would depend on those that were made before it */
+    return PLIM_OK;
+}
+
+/* What the program that was just made for the point takes. */
+static plim_status note_cost(struct plan *plan, plim_error *error)
+{
+    struct process_memory process;
+    TRY(process_measure(&process, plan->budget, plan->backend, 0, error));
+    plan->frontier.point[plan->point].cost = plan->cost;
+    plan->frontier.point[plan->point].process = process.process_bytes;
     return PLIM_OK;
 }
 
@@ -147,8 +159,7 @@ static plim_status take_point(struct plan *plan, int point, plim_error *error)
     plan->point = point;
     TRY(plan_graphs(plan, error));
     TRY(plan_program(plan, error));
-    plan->frontier.point[point].cost = plan->cost;
-    return PLIM_OK;
+    return note_cost(plan, error);
 }
 
 /* What a point takes: known, or by the model, which takes the first as it is. */
@@ -222,7 +233,7 @@ plim_status plan_explore(struct plan *plan, plim_error *error)
     if (frontier_point_changes(&frontier->point[0]))
         TRY(take_point(plan, 0, error));
     else
-        frontier->point[0].cost = plan->cost;
+        TRY(note_cost(plan, error));
     if (frontier->count == 1)
         return PLIM_OK;
     TRY(find_floor(plan, error));
@@ -321,18 +332,30 @@ static plim_status find_obstacle(struct plan *plan, plim_error *error)
     return PLIM_OK;
 }
 
+/* The smallest budget of a point, by that of the one that was taken. */
+static uint64_t point_budget(const struct plan *plan, int k)
+{
+    const struct frontier_point *point = &plan->frontier.point[k], *taken = &plan->frontier.point[plan->point];
+    bool onednn = plan->program && program_kernels(plan->program, "onednn");
+    uint64_t peak = plan->least_peak - plan->cost + point_cost(plan, k), slack = plan->process.slack_bytes;
+    if (point->cost && k != plan->point) {
+        peak = peak + point->process - taken->process;
+        slack += onednn ? MADE_SLACK : 0;
+    } else if (k != plan->point) {
+        slack += onednn ? ONEDNN_OTHERS : 0;
+    }
+    return round_up(add_most(max_u64(peak, plan->process.planning_peak), slack), 4 * KIB);
+}
+
 /* The smallest budget for each point, with the least that the data can do with. A point that is slower never seems to
    take more. */
 static void find_budgets(struct plan *plan)
 {
     struct frontier *frontier = &plan->frontier;
-    uint64_t least = 0, others = plan->program && program_kernels(plan->program, "onednn") ? ONEDNN_OTHERS : 0;
+    uint64_t least = 0;
     plan->smallest_bytes = round_up(add_most(plan->least_peak, plan->process.slack_bytes), 4 * KIB);
     for (int k = frontier->count - 1; k >= 0; k--) {
-        uint64_t peak = max_u64(plan->least_peak - plan->cost + point_cost(plan, k), plan->process.planning_peak);
-        uint64_t slack = plan->process.slack_bytes + (k == plan->point ? 0 : others);
-        uint64_t bytes = round_up(add_most(peak, slack), 4 * KIB);
-        frontier->point[k].budget_bytes = max_u64(bytes, least);
+        frontier->point[k].budget_bytes = max_u64(point_budget(plan, k), least);
         least = frontier->point[k].budget_bytes + 4 * KIB;
     }
     if (frontier->count)

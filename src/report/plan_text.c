@@ -191,7 +191,12 @@ static void frontier_line(struct text *out, const struct plan *plan, int k)
     if (eighths % 8) /* from U+2589, seven eighths of a block, to U+258F, one */
         text_add_bytes(out, (char[]){'\xe2', '\x96', (char)(0x90 - eighths % 8)}, 3);
     text_add(out, "%*s", columns < BAR ? BAR - columns : 0, "");
-    text_add(out, "  %+.0f %%%s\n", 100 * (point->relative_time - 1), k == plan->point ? "  this plan" : "");
+    double more = 100 * (point->relative_time - 1);
+    if (more > 0)
+        text_add(out, more < 1 ? "  %+.1f %%" : "  %+.0f %%", more);
+    else
+        text_add(out, "  fastest");
+    text_add(out, "%s\n", k == plan->point ? "  this plan" : "");
 }
 
 /* The first, the last, the one that was taken, and others between. */

@@ -202,7 +202,7 @@ class Views(unittest.TestCase):
         most, middle, least = self.budgets()
         text = self.plim("--memory", most).stdout
         self.assertNotIn("let go", text)
-        self.assertIn("  this plan", text)
+        self.assertIn("  fastest  this plan", text)
         for budget in (middle, least):
             told, text = self.plan("--memory", budget), self.plim("--memory", budget).stdout
             count = int(re.search(r"let go between uses: +(\d+),", text)[1])
@@ -213,7 +213,8 @@ class Views(unittest.TestCase):
                 self.assertEqual([listed.count(word) for word in ("spill", "page")], [told["techniques"][word] for word in ("spill", "page")])
             marked = [line for line in text.splitlines() if line.startswith("\u25b8")]
             self.assertEqual(len(marked), 1)
-            self.assertIn("%+.0f %%" % (100 * (told["relative_time"] - 1)), marked[0])
+            more = 100 * (told["relative_time"] - 1)
+            self.assertIn(("%+.1f %%" if more < 1 else "%+.0f %%") % more, marked[0])
             self.assertLessEqual(max(map(len, text.splitlines())), 80)
         never = self.plim("--set", "plan={recompute: never, spill: never, page: never}").stdout
         self.assertNotIn("this plan", never)

@@ -10,14 +10,14 @@ PLAN = ["budget 48.0 MiB (stated)   predicted peak 24.9 MiB, at conv2d_1 backwar
         "  process 16.1 · kernel 0.2 ·", "    weights 0.9 · formats 0.3 · planner 0.2",
         "  keep 11 · encode 2 · read ahead 2 batches",
         "largest batch that fits 584",
-        "\u25b8   24.5 MiB  \u2588\u2588\u258d  +0 %  this plan",
+        "\u25b8   24.5 MiB  \u2588\u2588\u258d  +3 %  this plan",
         "938/938 6s 6ms/step - accuracy: 0.8240 - loss: 0.4876 - mem 21.3/48.0 MiB"]
 SAME = [("16.1", "16.3"), ("24.9 MiB", "25.5 MiB"), ("kernel 0.2", "kernel 0.3"), ("6s 6ms/step", "11s 14ms/step"),
         ("584", "570"), ("0.3 · planner", "0.3 · checkpoint 0.1 · planner"), ("6s 6ms", "1:07 71ms"), ("0.8240", "0.8301"), ("21.3/48.0", "21.9/48.0"), ("\u258d", "\u258c"), ("24.5", "24.7")]
 OTHER = [("backward", "forward"), ("keep 11", "keep 12"), ("encode 2", "encode 1"), ("16.1", "17.2"), ("24.9 MiB", "27.0 MiB"),
          ("584", "500"), ("938/938", "937/937"), ("accuracy", "precision"), ("48.0 MiB (stated)", "48.0 MiB"), ("0.8240", "0.7000"),
          ("21.3/48.0", "25.3/48.0"), ("2 batches", "3 batches"), ("weights 0.9", "weights 1.9"), ("0.3 · planner", "0.3 · checkpoint 0.2 · planner"), ("MiB,", "KiB,"),
-         ("+0 %", "+9 %"), ("this plan", "")]
+         ("+3 %", "+9 %"), ("this plan", "")]
 
 
 def load_tool():

@@ -519,3 +519,8 @@ uint64_t budget_heap_bytes(void)
     struct mallinfo2 heap = mallinfo2();
     return (uint64_t)heap.uordblks + (uint64_t)heap.hblkhd;
 }
+
+void budget_trim_heap(void)
+{
+    malloc_trim(0);
+}

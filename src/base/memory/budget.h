@@ -102,5 +102,7 @@ plim_status budget_refused(struct budget *budget, enum tag tag, uint64_t bytes, 
 /* Bytes that malloc holds for anybody in the process, libraries included:
    must stand still from step to step. */
 uint64_t budget_heap_bytes(void);
+/* Gives back to the system what malloc holds and nobody uses, as far as whole pages of it are free. */
+void budget_trim_heap(void);
 
 #endif

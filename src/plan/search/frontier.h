@@ -56,6 +56,7 @@ struct frontier_point {
     double relative_time;  /* by the model; 1: the time of the first point */
     bool ends_search;      /* the last one that a search found */
     uint64_t cost;         /* of the program made of it, as struct plan has it; 0: none was made yet */
+    uint64_t process;      /* bytes of the process itself with that program; kernels of a library are among them */
     uint64_t budget_bytes; /* the smallest budget in which it works; set by plan_decide */
 };
 
