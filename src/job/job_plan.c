@@ -89,6 +89,21 @@ static plim_status find_rules(struct technique_rules *out, const struct plim_job
     return hint(error, status, "--scratch names a folder on a disk, --disk how much of it may be used");
 }
 
+/* What an earlier run of the job took on this machine, where it has left that beside its checkpoints. */
+static plim_status find_costs(struct plim_job *job, plim_error *error)
+{
+    const struct backend *backend = job->plan.backend;
+    const struct calibration_place place = {.folder = job->options.checkpoint_folder,
+                                            .features = backend->type->features(backend),
+                                            .threads = backend->threads};
+    arena_init(&job->cost_tables, job->budget, TAG_PLANNER);
+    plim_status status =
+        place.folder ? calibration_read(&job->calibrated, &job->costs, &place, &job->cost_tables, error) : PLIM_OK;
+    if (!job->calibrated)
+        arena_release(&job->cost_tables);
+    return status;
+}
+
 static plim_status describe_workload(struct workload *out, struct plim_job *job, plim_error *error)
 {
     const struct dataset *train = job->train.dataset, *validation = job->validation.dataset;
@@ -106,6 +121,7 @@ static plim_status describe_workload(struct workload *out, struct plim_job *job,
         .samples = dataset_cardinality(train),
         .sample_bytes = sample.element_bytes,
         .scratch_folder = job->scratch.folder,
+        .costs = job->calibrated ? &job->costs : NULL,
     };
     return find_rules(&out->rules, job, error);
 }
@@ -134,6 +150,9 @@ static void close_data(struct job_data *data)
 void job_unplan(struct plim_job *job)
 {
     plan_release(&job->plan);
+    if (job->calibrated)
+        arena_release(&job->cost_tables);
+    job->calibrated = false;
     close_data(&job->train);
     close_data(&job->validation);
     job->planned = job->data_planned = job->searched = false;
@@ -207,7 +226,7 @@ static void count_costs(struct run_costs *out, const struct plim_job *job, struc
     *out = (struct run_costs){.threads = train_grant.workers};
     out->by_tag[TAG_FORMATS] = job->sink_bytes;
     if (program) /* loading and saving, never at the same time */
-        out->by_tag[TAG_CHECKPOINT] = max_u64(job->load_bytes, checkpoint_cost(program));
+        out->by_tag[TAG_CHECKPOINT] = max_u64(job->load_bytes, max_u64(checkpoint_cost(program), CALIBRATION_BYTES));
     dataset_cost(out->by_tag, NULL, job->train.dataset, train_grant);
     if (job->validation.dataset)
         dataset_cost(out->by_tag, NULL, job->validation.dataset, validation_grant);
@@ -253,6 +272,7 @@ static plim_status make_plan(struct plim_job *job, plim_error *error)
     job_unplan(job); /* a plan of the data alone */
     TRY(open_all(job, error));
     TRY(job_weights_save(job, error));
+    TRY(find_costs(job, error));
     TRY(describe_workload(&plan->workload, job, error));
     TRY(plan_graphs(plan, error));
     TRY(job_techniques_check(job, &plan->train, error));

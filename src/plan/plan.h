@@ -127,6 +127,8 @@ struct instance {
     int first, last;
 };
 
+struct op_costs;
+
 struct phase {
     const char *name;
     struct graph *graph; /* NULL for save and resume, whose only instance is their buffer */
@@ -143,7 +145,8 @@ struct phase {
     uint64_t top;                        /* bytes that the packing needs, counted from persistent_bytes */
     uint64_t worker_bytes;               /* slice buffers and scratch of one worker */
     int peak;                            /* index of the instruction with the peak */
-    uint64_t by_tag[TAG_COUNT];          /* bytes of the tensor arena at the peak */
+    float *seconds;             /* by instruction: the least that it took in a run that was timed; 0: in none */
+    uint64_t by_tag[TAG_COUNT]; /* bytes of the tensor arena at the peak */
 };
 
 enum { PHASE_TRAIN, PHASE_EVALUATE, PHASE_SAVE, PHASE_RESUME, PHASE_COUNT };
@@ -170,7 +173,8 @@ struct program {
     /* Of the phase that has the most: */
     uint64_t scratch_file_bytes;
     int transfer_count;
-    const char *scratch_folder; /* of program_input */
+    const char *scratch_folder; /* this and the next: of program_input */
+    const struct op_costs *costs;
 };
 
 /* NULL: this weight or state is not paged. */
@@ -201,8 +205,9 @@ struct program_input {
     uint64_t save_buffer_bytes;
     const struct spilled *spilled; /* tensors of the training graph that leave the arena between two uses */
     int spilled_count;
-    const char *scratch_folder; /* where they lie meanwhile; NULL if there are none */
-    bool size_only;             /* the plan is only measured, never run: plan_verify is skipped */
+    const char *scratch_folder;   /* where they lie meanwhile; NULL if there are none */
+    const struct op_costs *costs; /* op_time.h; NULL: of the nominal machine */
+    bool size_only;               /* the plan is only measured, never run: plan_verify is skipped */
 };
 
 /* Makes the plan (chains, kernels, lifetimes, offsets) and verifies it. */

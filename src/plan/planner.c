@@ -107,6 +107,7 @@ plim_status plan_program(struct plan *plan, plim_error *error)
         .spilled = point->spilled,
         .spilled_count = point->spilled_count,
         .scratch_folder = workload->scratch_folder,
+        .costs = workload->costs,
     };
     TRY(program_make(&plan->program, &input, error));
     count_figures(&plan->figures, plan->program);

@@ -41,7 +41,8 @@ struct workload {
     int64_t samples;                               /* in an epoch, which limits the batch; -1: unknown */
     uint64_t sample_bytes;                         /* of one sample in a batch */
     struct technique_rules rules;
-    const char *scratch_folder; /* where values that are spilled lie */
+    const char *scratch_folder;   /* where values that are spilled lie */
+    const struct op_costs *costs; /* what an earlier run took; NULL: there was none */
 };
 
 /* Memory of the process that the allocator does not see, measured by process_measure. */

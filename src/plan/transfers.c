@@ -104,7 +104,7 @@ static double chain_seconds(const struct builder *b, int chain)
     const struct chain *nodes = &b->chains.chain[chain];
     double seconds = 0;
     for (int at = nodes->first; at < nodes->first + nodes->count; at++)
-        seconds += node_seconds(b->chains.order[at]);
+        seconds += node_seconds(b->program->costs, b->chains.order[at]);
     return seconds;
 }
 
@@ -162,7 +162,8 @@ static void end_visit(struct scheduling *s, const struct tensor *tensor)
 static bool may_leave(const struct scheduling *s, const struct tensor *tensor, int slot)
 {
     const struct visit *visit = &s->visit[tensor->id];
-    double gap = s->start[slot] - s->start[visit->last + 1], way = transfer_seconds(tensor_bytes(tensor));
+    double gap = s->start[slot] - s->start[visit->last + 1],
+           way = transfer_seconds(s->builder->program->costs, tensor_bytes(tensor));
     return slot > visit->last + 1 && (s->gap[tensor->id].waits || gap > (visit->writes ? 2 * way : way));
 }
 
@@ -291,7 +292,7 @@ static void schedule_writes(struct scheduling *s)
             continue;
         }
         double begin = s->start[*out];
-        idle = (begin > idle ? begin : idle) + transfer_seconds(moved_bytes(b, move));
+        idle = (begin > idle ? begin : idle) + transfer_seconds(b->program->costs, moved_bytes(b, move));
         idle = move->waits ? begin : idle; /* while the step waits, its time stands still */
         int until = slot_from(s, idle);    /* a slot of no work begins when the one behind it does */
         *done = until > *out ? until : *out;
@@ -312,7 +313,7 @@ static void schedule_reads(struct scheduling *s)
         }
         double end = s->start[move->step[MOVE_IN_DONE]];
         busy = end < busy ? end : busy;
-        busy = move->waits ? end : busy - transfer_seconds(moved_bytes(b, move));
+        busy = move->waits ? end : busy - transfer_seconds(b->program->costs, moved_bytes(b, move));
         move->step[MOVE_IN] = busy > 0 ? slot_until(s, busy) : 0;
     }
 }
@@ -458,8 +459,9 @@ plim_status transfers_schedule(struct builder *b, plim_error *error)
     TRY(list_events(&events, b, &b->work, error));
     phase->instruction_count = slots(b) + events.count;
     phase->instruction = arena_array(&b->program->arena, (size_t)phase->instruction_count, sizeof(*phase->instruction));
+    phase->seconds = arena_array(&b->program->arena, (size_t)phase->instruction_count, sizeof *phase->seconds);
     b->slot_at = arena_array(&b->work, (size_t)slots(b), sizeof *b->slot_at);
-    if (!phase->instruction || !b->slot_at)
+    if (!phase->instruction || !phase->seconds || !b->slot_at)
         return program_refused(b->program, error);
     return number(b, &events, error);
 }

@@ -106,16 +106,17 @@ static void peak_lines(struct text *out, const struct plan *plan)
 
 /* Milliseconds of the op that makes it, without what else may have to be made again for that; -1 of weights and states,
    and where nothing may be. */
-static double again_ms(const struct tensor *tensor, const struct technique_rules *rules)
+static double again_ms(const struct tensor *tensor, const struct workload *workload)
 {
-    bool may = tensor->kind == KIND_VALUE && rules->recompute.kind != RECOMPUTE_NEVER;
-    return may ? 1000 * node_seconds(tensor->producer) : -1;
+    bool may = tensor->kind == KIND_VALUE && workload->rules.recompute.kind != RECOMPUTE_NEVER;
+    return may ? 1000 * node_seconds(workload->costs, tensor->producer) : -1;
 }
 
 /* Milliseconds there and back; -1 where there is no disk. */
-static double disk_ms(const struct tensor *tensor, const struct technique_rules *rules)
+static double disk_ms(const struct tensor *tensor, const struct workload *workload)
 {
-    return rules->disk_bytes && rules->spill != SPILL_NEVER ? 2000 * transfer_seconds(tensor_bytes(tensor)) : -1;
+    bool may = workload->rules.disk_bytes && workload->rules.spill != SPILL_NEVER;
+    return may ? 2000 * transfer_seconds(workload->costs, tensor_bytes(tensor)) : -1;
 }
 
 static void offer_dropped(struct largest *out, const struct plan *plan, const struct frontier_point *point)
@@ -125,8 +126,8 @@ static void offer_dropped(struct largest *out, const struct plan *plan, const st
         offer(out, &(struct line){.what = "recompute",
                                   .name = tensor->name,
                                   .bytes = tensor_bytes(tensor),
-                                  .again = again_ms(tensor, &plan->workload.rules),
-                                  .disk = disk_ms(tensor, &plan->workload.rules),
+                                  .again = again_ms(tensor, &plan->workload),
+                                  .disk = disk_ms(tensor, &plan->workload),
                                   .way = ""});
     }
 }
@@ -138,8 +139,8 @@ static void offer_spilled(struct largest *out, const struct plan *plan, const st
         offer(out, &(struct line){.what = tensor->kind == KIND_VALUE ? "spill" : "page",
                                   .name = tensor->name,
                                   .bytes = tensor_bytes(tensor),
-                                  .again = again_ms(tensor, &plan->workload.rules),
-                                  .disk = 2000 * transfer_seconds(tensor_bytes(tensor)),
+                                  .again = again_ms(tensor, &plan->workload),
+                                  .disk = 2000 * transfer_seconds(plan->workload.costs, tensor_bytes(tensor)),
                                   .way = point->spilled[s].waits ? "  waits" : "  hidden"});
     }
 }
@@ -205,7 +206,8 @@ static void frontier_lines(struct text *out, const struct plan *plan)
     int count = plan->frontier.count, shown = -1;
     if (count < 2)
         return;
-    text_add(out, "budgets (~: estimates), and what a step takes longer, by estimate\n");
+    text_add(out, "budgets (~: estimates), and what a step takes longer, %s\n",
+             plan->workload.costs ? "as an earlier run took" : "by estimate");
     for (int k = 0; k < count; k++) {
         int line = k * (MOST_LINES - 1) / (count - 1);
         if (line == shown && k != plan->point)

@@ -9,6 +9,8 @@
 #include "base/files/transfer_file.h"
 #include "base/numbers/floats.h"
 #include "base/numbers/minmax.h"
+#include "base/numbers/minmax.h"
+#include "base/threads/clock.h"
 #include "formats/files/scratch_file.h"
 #include "train/trainer.h"
 
@@ -353,10 +355,30 @@ static plim_status settle(struct machine *machine, const struct phase *phase, pl
     return status;
 }
 
+#define UNTIMED_STEPS 2  /* pages and code are touched first */
+#define TIMED_STEPS   20 /* later ones would say no more */
+
+/* Whether this run of the phase is one that tells what its instructions take. */
+static bool is_timed(struct machine *machine, const struct phase *phase, const struct batch *batch)
+{
+    if (!machine->times || phase != &machine->program->phase[PHASE_TRAIN] || batch->count != phase->graph->batch)
+        return false;
+    return ++machine->runs > UNTIMED_STEPS && machine->timed_steps < TIMED_STEPS;
+}
+
+static void note_time(const struct phase *phase, int i, uint64_t begin_ns)
+{
+    float seconds = (float)(clock_ns() - begin_ns) * 1e-9f;
+    if (phase->seconds[i] == 0 || seconds < phase->seconds[i])
+        phase->seconds[i] = seconds;
+}
+
 plim_status machine_run_instructions(struct machine *machine, const struct phase *phase, const struct batch *batch,
                                      plim_error *error)
 {
+    bool timed = is_timed(machine, phase, batch);
     for (int i = 0; i < phase->instruction_count; i++) {
+        uint64_t begin_ns = timed ? clock_ns() : 0;
         const struct instruction *instruction = &phase->instruction[i];
         plim_status status = PLIM_OK;
         if (instruction->kind == INSTRUCTION_COMPUTE)
@@ -365,9 +387,12 @@ plim_status machine_run_instructions(struct machine *machine, const struct phase
             status = move_bytes(machine, phase, instruction, error);
         if (status != PLIM_OK)
             return settle(machine, phase, status);
+        if (timed)
+            note_time(phase, i, begin_ns);
         if (machine->poison)
             poison_dead(machine, phase, i);
     }
+    machine->timed_steps += timed;
     return PLIM_OK;
 }
 
@@ -415,6 +440,32 @@ static void unbook(struct machine *machine)
     }
 }
 
+/* One way of the probe, as transfer 0. */
+static plim_status probe_once(struct machine *machine, bool out, uint64_t bytes, plim_error *error)
+{
+    uint8_t *arena = (uint8_t *)round_up((uintptr_t)machine->tensor_arena, TRANSFER_ALIGNMENT);
+    TRY(out ? transfer_out(machine->scratch, 0, 0, arena, bytes, error)
+            : transfer_in(machine->scratch, 0, 0, arena, bytes, error));
+    return transfer_wait(machine->scratch, 0, error);
+}
+
+#define PROBE_BYTES ((uint64_t)16 << 20)
+
+/* How fast the disk is, before anything lies in the arena or in the file. The first write finds blocks that the file
+   system has allocated only, which takes longer. */
+static plim_status probe_disk(struct machine *machine, plim_error *error)
+{
+    uint64_t bytes = min_u64(min_u64(PROBE_BYTES, machine->program->scratch_file_bytes),
+                             machine->program->tensor_arena_bytes - TRANSFER_ALIGNMENT);
+    bytes -= bytes % TRANSFER_ALIGNMENT;
+    TRY(probe_once(machine, true, bytes, error));
+    uint64_t begin_ns = clock_ns();
+    TRY(probe_once(machine, true, bytes, error));
+    TRY(probe_once(machine, false, bytes, error));
+    machine->disk_bytes = 2 * (double)bytes / ((double)(clock_ns() - begin_ns + 1) * 1e-9);
+    return PLIM_OK;
+}
+
 static plim_status open_scratch(struct machine *machine, struct scratch_disk *disk, plim_error *error)
 {
     const struct program *program = machine->program;
@@ -431,6 +482,8 @@ static plim_status open_scratch(struct machine *machine, struct scratch_disk *di
     machine->disk = disk;
     plim_status status =
         transfer_file_open(&machine->scratch, machine->budget, disk->folder, bytes, program->transfer_count, error);
+    if (status == PLIM_OK)
+        status = probe_disk(machine, error);
     return status == PLIM_IO
                ? hint(error, status, "--scratch names another folder, plan: {spill: never, page: never} does without")
                : status;

@@ -16,7 +16,7 @@
 #include "base/threads/clock.h"
 #include "ops/sample_state.h"
 #include "pipeline/maps/images/value_scale.h"
-#include "train/trainer.h"
+#include "train/calibration.h"
 
 #define WARM_UP_STEPS   2
 #define HEAP_WATCH_STEP 100
@@ -445,6 +445,7 @@ static plim_status prepare(struct run *run, plim_error *error)
              backend->type->features(backend));
     snprintf(trainer->position.job, sizeof trainer->position.job, "%s", trainer->options.job_digest);
     TRY(trainer_begin(&run->checkpointed, trainer, error));
+    trainer->machine.times = run->checkpointed;
     note_kept(run);
     tell_short(trainer, "steps_per_epoch", trainer->options.steps_per_epoch, trainer->train);
     tell_short(trainer, "validation_steps", trainer->options.validation_steps, trainer->validation);
@@ -593,6 +594,17 @@ static plim_status finish(struct run *run, plim_status status, plim_end *end, pl
     return status;
 }
 
+/* For the next plan of the job. Returns the status of the run, which fails where a disk that is full may have cost more
+   than this. */
+static plim_status keep_times(struct trainer *trainer, plim_status status, plim_error *error)
+{
+    plim_error unwritten = {0};
+    plim_status written = calibration_write(&trainer->machine, trainer->options.checkpoint_folder, &unwritten);
+    if (written != PLIM_OK && error)
+        *error = unwritten;
+    return written == PLIM_OK ? status : written;
+}
+
 /* Data that cannot be opened, or a first batch that cannot be read: there is nothing to go on from. */
 static void discard(struct run *run)
 {
@@ -612,6 +624,8 @@ plim_status trainer_run(struct trainer *trainer, plim_listener *listener, void *
         finish_averages(trainer);
     if (status == PLIM_OK && trainer->options.save_weights)
         status = weights_save(trainer->options.save_weights, &trainer->machine, error);
+    if (run.checkpointed && (status == PLIM_OK || status == PLIM_INTERRUPTED))
+        status = keep_times(trainer, status, error);
     bool started = run.steps > 0 || status == PLIM_OK || status == PLIM_INTERRUPTED;
     if (started)
         checkpoint_folder_close(&trainer->checkpoints);

@@ -21,6 +21,9 @@ struct machine {
     struct transfer_file *scratch; /* of a program with transfers */
     struct scratch_disk *disk;     /* whose bytes `scratch` takes; NULL: none */
     uint64_t booked[TAG_COUNT]; /* bytes of the tensor arena that the budget counts under other tags than activations */
+    bool times;                 /* steps note what their instructions take, in phase.seconds */
+    int runs, timed_steps;      /* of the training step, while `times` is set */
+    double disk_bytes;          /* a second, to and from `scratch`; 0: not measured */
     bool poison;                /* debugging: fill dead bytes with NaN, so that a plan that reads them fails visibly */
 };
 /* Allocates and touches the tensor arena (tags from the plan), starts the team, and allocates the scratch file of a

@@ -274,6 +274,37 @@ class Planner(unittest.TestCase):
                     stated = self.run_plim("plan", path, "--memory", budget, "--set", "plan.spill=never")["plan"]["relative_time"]
                     self.assertLessEqual(self.plan(path, budget)["relative_time"], stated + 0.05)
 
+    def test_a_run_says_what_the_next_plan_goes_by(self):
+        path = self.job("residual", epochs=3, checkpoint="{every: 100}")
+        kept = os.path.join(self.folder.name, "job.plim", "calibration.json")
+        nominal = self.plan(path, "auto")
+        self.assertFalse(nominal["calibrated"])
+        budget = (nominal["smallest_budget_bytes"] + nominal["frontier"][0]["bytes"]) // 2
+        first = self.run_plim("train", path, "--memory", budget, "--digest")
+        with open(kept) as f:
+            told = json.load(f)
+        self.assertGreater(told["disk_bytes"], 1e6)
+        self.assertGreater(len(told["ops"]), 30)
+        self.assertTrue(all(0 < seconds < 10 and nominal > 0 for op, layer, seconds, nominal in told["ops"]))
+        told["ops"] = [[op, layer, (20 if "conv" in op else 1) * nominal, nominal] for op, layer, seconds, nominal in told["ops"]]
+        with open(kept, "w") as f:
+            json.dump(told, f)
+        plans = [self.plan(path, budget), self.run_plim("plan", path, "--memory", budget)["plan"]]
+        second = self.run_plim("train", path, "--memory", budget, "--digest")
+        plans.append(second["plan"])
+        for plan in plans:
+            self.assertTrue(plan["calibrated"])
+            self.assertEqual((plan["techniques"], plan["relative_time"]), (plans[0]["techniques"], plans[0]["relative_time"]))
+            self.assertEqual([p["relative_time"] for p in plan["frontier"]], [p["relative_time"] for p in plans[0]["frontier"]])
+        self.assertNotEqual([p["relative_time"] for p in plans[0]["frontier"]], [p["relative_time"] for p in nominal["frontier"]])
+        self.assertEqual(first["end"]["weights_digest"], second["end"]["weights_digest"])
+        self.assertFalse(self.run_plim("plan", path, "--threads", 1)["plan"]["calibrated"])
+        for text in ("", "{", "[]", '{"format": "plimsoll calibration 2"}', '{"ops": [["a", "b", 1, 0]]}', json.dumps(told) + "x", json.dumps(told).replace("avx", "neon")):
+            with open(kept, "w") as f:
+                f.write(text)
+            plan = self.plan(path, budget)
+            self.assertEqual((plan["calibrated"], plan["techniques"]), (False, first["plan"]["techniques"]), text[:60])
+
     def test_unknown_techniques_are_refused(self):
         path = self.job("residual")
         for rule, told in (("allways", "unknown word 'allways'"), ("[]", "expected a word or a list"), ("{conv2d: 1}", "expected a word or a list"),

@@ -225,6 +225,7 @@ static void find_leftover(const char *path, void *context)
                                        "job.plim",
                                        "checkpoint.safetensors",
                                        "checkpoint.previous.safetensors",
+                                       "calibration.json",
                                        "lock"};
     const char *name = strrchr(path, '/') + 1;
     for (int i = 0; i < COUNT(ours); i++)

@@ -282,8 +282,9 @@ static double relief(const struct drop_search *s, const struct releasable *value
 /* What moving one more value would add, by the last try: more where the disk is busy all the time. */
 static double seconds_to_spill(const struct drop_search *s, const struct releasable *value, double moved)
 {
-    double seconds = move_seconds(value->moved_bytes), way = transfer_seconds(value->moved_bytes);
-    return transfer_seconds((uint64_t)moved) + way > s->seconds || value->in_row ? seconds + way : seconds;
+    double seconds = move_seconds(value->moved_bytes), way = transfer_seconds(s->model->costs, value->moved_bytes);
+    return transfer_seconds(s->model->costs, (uint64_t)moved) + way > s->seconds || value->in_row ? seconds + way
+                                                                                                  : seconds;
 }
 
 /* Bytes of the disk, and bytes moved in a step. */

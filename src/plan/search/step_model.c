@@ -39,7 +39,7 @@ static plim_status find_times(struct step_model *model, const struct phase *phas
     for (int i = 0; i < phase->instruction_count; i++) {
         model->time[i + 1] = model->time[i];
         for (int t = 0; t < phase->instruction[i].task_count; t++)
-            model->time[i + 1] += node_seconds(phase->instruction[i].task[t].node);
+            model->time[i + 1] += node_seconds(model->costs, phase->instruction[i].task[t].node);
     }
     model->seconds = model->time[phase->instruction_count];
     return PLIM_OK;
@@ -180,7 +180,7 @@ static bool may_page(const struct step_model *model, const struct tensor *tensor
 static bool may_leave(const struct step_model *model, const struct releasable *value, const struct page_visit *visit,
                       int slot)
 {
-    double way = transfer_seconds(value->bytes), gap = model->time[slot] - model->time[visit->last + 1];
+    double way = transfer_seconds(model->costs, value->bytes), gap = model->time[slot] - model->time[visit->last + 1];
     return slot > visit->last + 1 && gap > (visit->writes ? 2 * way : way);
 }
 
@@ -441,7 +441,7 @@ static plim_status find_repeats(struct step_model *model, const struct phase *ph
             continue;
         struct repeatable *repeat = &model->repeat[model->repeat_count];
         *repeat = (struct repeatable){.node = n,
-                                      .seconds = node_seconds(node),
+                                      .seconds = node_seconds(model->costs, node),
                                       .lost_bytes = lost_bytes(model, phase, node),
                                       .cheap = is_cheap_again(node)};
         add_inputs(repeat, model, node);
@@ -454,7 +454,7 @@ plim_status step_model_make(struct step_model *out, const struct program *progra
                             struct arena *work, plim_error *error)
 {
     const struct phase *phase = &program->phase[PHASE_TRAIN];
-    struct step_model model = {.graph = phase->graph, .freedom = freedom};
+    struct step_model model = {.graph = phase->graph, .costs = program->costs, .freedom = freedom};
     int *slot = NULL;
     TRY(retention_find(&model.retention, phase->graph, work, error));
     TRY(find_slots(&slot, phase, work, error));
@@ -610,7 +610,7 @@ static double write_values(struct step_model *model, const struct step_choice *c
             continue;
         bool at_once = choice->waits[value->tensor] || value->in_row;
         double begin = model->time[way.visit < 0 ? value->begin : model->visit[way.visit].last + 1];
-        idle = (begin > idle ? begin : idle) + transfer_seconds(value->bytes);
+        idle = (begin > idle ? begin : idle) + transfer_seconds(model->costs, value->bytes);
         waits += at_once ? idle - begin : 0;
         idle = at_once ? begin : idle;
         *(way.visit < 0 ? &model->away[way.value] : &model->visit[way.visit].out) = slot_from(model, idle);
@@ -629,7 +629,7 @@ static double read_values(struct step_model *model, const struct step_choice *ch
             continue;
         bool at_once = choice->waits[value->tensor] || value->in_row;
         double end = model->time[way.visit < 0 ? model->use[way.value] : model->visit[way.visit].first];
-        double seconds = transfer_seconds(value->bytes);
+        double seconds = transfer_seconds(model->costs, value->bytes);
         waits += at_once ? seconds : 0;
         busy = at_once ? end : (end < busy ? end : busy) - seconds;
         int back = slot_from(model, busy);
@@ -664,7 +664,7 @@ static double move_values(struct step_model *model, const struct step_choice *ch
     for (int v = 0; load->paged_bytes && v < model->value_count; v++)
         if (model->value[v].pages && choice->spilled[model->value[v].tensor])
             page_value(model, &model->value[v]);
-    double busy = transfer_seconds(load->moved_bytes) - waits - HIDDEN_PART * seconds;
+    double busy = transfer_seconds(model->costs, load->moved_bytes) - waits - HIDDEN_PART * seconds;
     return move_seconds(load->moved_bytes) + waits + (busy > 0 ? busy : 0);
 }
 

@@ -78,6 +78,7 @@ static inline bool freedom_has_disk(const struct step_freedom *freedom)
 
 struct step_model {
     const struct graph *graph;
+    const struct op_costs *costs;
     struct step_freedom freedom;
     struct retention retention;
     int slots;

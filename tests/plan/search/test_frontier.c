@@ -150,7 +150,7 @@ static double graph_seconds(const struct graph *graph)
 {
     double seconds = 0;
     for (int n = 0; n < graph->node_count; n++)
-        seconds += node_seconds(graph->node[n]);
+        seconds += node_seconds(NULL, graph->node[n]);
     return seconds;
 }
 
