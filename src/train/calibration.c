@@ -96,12 +96,21 @@ static plim_status write_all(struct writing *writing, const struct machine *mach
     return flush(writing, error);
 }
 
+/* What a run that was killed may have left. */
+static plim_status forget_partial(const char *folder, plim_error *error)
+{
+    char path[CHECKPOINT_PATH_BYTES];
+    if (snprintf(path, sizeof path, "%s/%s.partial", folder, CALIBRATION_NAME) >= (int)sizeof path)
+        return PLIM_OK;
+    return file_remove(path, error);
+}
+
 plim_status calibration_write(const struct machine *machine, const char *folder, plim_error *error)
 {
     char path[CHECKPOINT_PATH_BYTES];
     struct writing writing = {.json.text = NULL};
     if (machine->timed_steps < 1)
-        return PLIM_OK;
+        return forget_partial(folder, error);
     if (snprintf(path, sizeof path, "%s/%s", folder, CALIBRATION_NAME) >= (int)sizeof path)
         return fail_at(error, PLIM_IO, folder, "the path is too long");
     TRY(partial_open(&writing.file, machine->budget, path, error));
@@ -262,5 +271,5 @@ plim_status calibration_read(bool *found, struct op_costs *out, const struct cal
         status = calibration_parse(found, out, place, &file, tables, error);
         budget_give(tables->budget, TAG_PLANNER, file.text, file.bytes + 1);
     }
-    return status == PLIM_INTERRUPTED ? status : PLIM_OK;
+    return status == PLIM_INTERRUPTED || status == PLIM_NO_MEMORY ? status : PLIM_OK;
 }

@@ -9,7 +9,6 @@
 #include "base/files/transfer_file.h"
 #include "base/numbers/floats.h"
 #include "base/numbers/minmax.h"
-#include "base/numbers/minmax.h"
 #include "base/threads/clock.h"
 #include "formats/files/scratch_file.h"
 #include "train/trainer.h"
