@@ -617,9 +617,14 @@ PLIM_API plim_type plim_value_type(const plim_value *value);
    planned, in memory, ready to run. */
 typedef struct plim_program plim_program;
 typedef struct plim_program_options {
-    int threads; /* 0: all cores. Results do not depend on it. */
+    int threads; /* 0: all cores. Results do not depend on it, nor on the others. */
+    /* What the budget has no room for lies in a file without a name, and comes into memory when it is needed: */
+    const char *scratch; /* its folder; NULL: /var/tmp */
+    uint64_t disk_bytes; /* the most that it has, and at most half of what is free there; 0: 10 GiB */
+    bool in_memory;      /* there is to be none */
 } plim_program_options;
-/* PLIM_OVER_BUDGET tells how many bytes the budget would need. The graphs are finished with it. options may be NULL. */
+/* PLIM_OVER_BUDGET tells how many bytes the budget would need at least. The graphs are finished with it. options may be
+   NULL. */
 PLIM_API plim_status plim_program_make(plim_program **program, plim_graph *const *graphs, int count,
                                        const plim_program_options *options, plim_error *error);
 PLIM_API void plim_program_free(plim_program *program);

@@ -3,28 +3,13 @@
    All that a step needs is taken when the program is made; running it takes nothing. */
 #include <string.h>
 
-#include "api/api_graph.h"
+#include "api/api_program.h"
 #include "base/memory/budget_alloc.h"
-#include "base/numbers/checked.h"
 #include "base/threads/workers.h"
 #include "ops/sample_state.h"
-#include "train/trainer.h"
+#include "transform/in_place.h"
 
-#define MOST_GRAPHS       2
-#define SAVE_BUFFER_BYTES ((uint64_t)64 * 1024)
-#define MOST_THREADS      256
-
-struct plim_program {
-    struct busy busy; /* a public call works on it */
-    struct budget *budget;
-    struct backend *backend;
-    struct program *plan;
-    struct machine machine;
-    plim_graph *graph[MOST_GRAPHS];
-    int count;
-    int last;       /* the graph whose results are there; -1: none */
-    uint64_t bytes; /* of the budget */
-};
+#define MOST_THREADS 256
 
 static const int phases[MOST_GRAPHS] = {PHASE_TRAIN, PHASE_EVALUATE};
 
@@ -42,48 +27,47 @@ static plim_status take_graphs(struct plim_program *program, plim_graph *const *
     return PLIM_OK;
 }
 
-static plim_status make_plan(struct plim_program *program, int threads, plim_error *error)
+/* The number of a weight or state among those of the plan, which knows them by name; -1: it has none. *guess: where to
+   look first, because they come in the order of the graph. */
+static int persistent_index(const struct program *plan, const char *name, int *guess)
 {
-    struct program_input input = {
-        .budget = program->budget,
-        .threads = threads,
-        .train = &program->graph[0]->inner,
-        .evaluate = program->count > 1 ? &program->graph[1]->inner : NULL,
-        .last_batch_train = LAST_BATCH_ANY,
-        .last_batch_evaluate = LAST_BATCH_ANY,
-        .save_buffer_bytes = SAVE_BUFFER_BYTES,
-    };
-    TRY(backend_standard()->open(&program->backend, program->budget, error));
-    backend_threads(program->backend, threads);
-    input.backend = program->backend;
-    return program_make(&program->plan, &input, error);
+    for (int n = 0; n < plan->persistent_count; n++) {
+        int i = (*guess + n) % plan->persistent_count;
+        if (strcmp(plan->persistent[i]->name, name) == 0) {
+            *guess = i + 1;
+            return i;
+        }
+    }
+    return -1;
 }
 
-/* Said before anything is taken, with the number that would do. */
-static plim_status check_room(const struct plim_program *program, plim_error *error)
+static plim_status fill(struct plim_program *program, const struct tensor *tensor, const struct initializer *first,
+                        uint64_t seed, int *guess, plim_error *error)
 {
-    struct budget_usage usage = budget_usage(program->budget);
-    uint64_t needs = add_most(usage.now, program->plan->tensor_arena_bytes);
-    needs = add_most(needs, team_cost(program->plan->threads));
-    if (needs <= usage.limit)
+    int i = persistent_index(program->plan, tensor->name, guess);
+    if (i < 0 || tensor_bytes(program->plan->persistent[i]) != tensor_bytes(tensor)) /* nothing needed it */
         return PLIM_OK;
-    return hint(error,
-                fail(error, PLIM_OVER_BUDGET, "the program needs %llu bytes, its budget is %llu",
-                     (unsigned long long)needs, (unsigned long long)usage.limit),
-                "a smaller batch, fewer threads, or a budget of %llu bytes", (unsigned long long)needs);
+    initializer_fill(state_piece(&program->machine, i, 0).data, tensor->type, shape_count(&tensor->shape), first, seed,
+                     tensor->name);
+    return state_store(&program->machine, i, 0, error);
 }
 
-static void fill(struct plim_program *program, int g, const struct tensor *tensor, const struct initializer *first)
+static plim_status fill_graph(struct plim_program *program, const plim_graph *graph, plim_error *error)
 {
-    void *data = machine_data(&program->machine, phases[g], tensor);
-    if (data)
-        initializer_fill(data, tensor->type, shape_count(&tensor->shape), first, program->graph[g]->layer_training.seed,
-                         tensor->name);
+    uint64_t seed = graph->layer_training.seed;
+    int guess = 0;
+    for (const struct api_weight *weight = graph->weight; weight; weight = weight->next)
+        TRY(fill(program, weight->tensor, &weight->initializer, seed, &guess, error));
+    for (const struct plim_layers *layers = graph->layers; layers; layers = layers->next)
+        for (int i = 0; i < layers->build->weight_count; i++)
+            TRY(fill(program, layers->build->weight[i].tensor, &layers->build->weight[i].initializer, seed, &guess,
+                     error));
+    return PLIM_OK;
 }
 
 static plim_status load_keras(struct plim_program *program, const plim_graph *graph, plim_error *error)
 {
-    struct scratch_disk scratch = {.folder = API_SCRATCH, .limit_bytes = API_DISK};
+    struct scratch_disk scratch = {.folder = program->scratch.folder, .limit_bytes = API_DISK};
     for (const struct plim_layers *layers = graph->layers; layers; layers = layers->next)
         if (layers->weights && layers->build->weight_count)
             TRY(keras_weights_load(layers->weights, &program->machine, layers->build, &scratch, error));
@@ -96,27 +80,19 @@ static plim_status initialize(struct plim_program *program, plim_error *error)
     for (int i = 0; i < program->plan->persistent_count; i++)
         if (program->plan->persistent[i]->kind == KIND_STATE)
             TRY(state_initialize(&program->machine, i, error));
-    for (int g = program->count - 1; g >= 0; g--) {
-        const plim_graph *graph = program->graph[g];
-        for (const struct api_weight *weight = graph->weight; weight; weight = weight->next)
-            fill(program, g, weight->tensor, &weight->initializer);
-        for (const struct plim_layers *layers = graph->layers; layers; layers = layers->next)
-            for (int i = 0; i < layers->build->weight_count; i++)
-                fill(program, g, layers->build->weight[i].tensor, &layers->build->weight[i].initializer);
-    }
+    for (int g = program->count - 1; g >= 0; g--)
+        TRY(fill_graph(program, program->graph[g], error));
     for (int g = program->count - 1; g >= 0; g--)
         TRY(load_keras(program, program->graph[g], error));
     return PLIM_OK;
 }
 
-static plim_status build(struct plim_program *program, plim_graph *const *graphs, int count, int threads,
-                         plim_error *error)
+static plim_status build(struct plim_program *program, plim_graph *const *graphs, int count, plim_error *error)
 {
     uint64_t before = budget_usage(program->budget).now;
     TRY(take_graphs(program, graphs, count, error));
-    TRY(make_plan(program, threads, error));
-    TRY(check_room(program, error));
-    TRY(machine_open(&program->machine, program->plan, program->budget, NULL, error));
+    TRY(api_plan_make(program, error));
+    TRY(machine_open(&program->machine, program->plan, program->budget, &program->scratch, error));
     TRY(initialize(program, error));
     program->bytes = budget_usage(program->budget).now - before;
     return PLIM_OK;
@@ -144,29 +120,41 @@ static void release(struct plim_program *program)
         program->backend->type->close(program->backend);
     for (int g = 0; g < program->count; g++)
         api_graph_unref(program->graph[g]);
-    budget_give(program->budget, TAG_PLANNER, program, sizeof *program);
+    budget_give(program->budget, TAG_PLANNER, program, program->own_bytes);
 }
 
-static plim_status make(plim_program **out, plim_graph *const *graphs, int count, int threads, plim_error *error)
+/* The folder's name stays the caller's: what is needed of it later is copied behind the program. */
+static plim_status make(plim_program **out, plim_graph *const *graphs, int count, const plim_program_options *options,
+                        plim_error *error)
 {
     struct budget *budget = graphs[0]->budget;
     struct plim_program *program;
-    TRY(budget_alloc(&program, budget, TAG_PLANNER, sizeof *program, error));
+    const char *folder = options->scratch ? options->scratch : API_SCRATCH;
+    size_t bytes = sizeof *program + strlen(folder) + 1;
+    TRY(budget_alloc(&program, budget, TAG_PLANNER, bytes, error));
+    program->own_bytes = bytes;
     program->budget = budget;
     program->last = -1;
-    return OPENED(out, program, release, build(program, graphs, count, threads ? threads : cpu_count(), error));
+    program->threads = options->threads ? options->threads : cpu_count();
+    program->scratch = (struct scratch_disk){.folder = memcpy(program + 1, folder, strlen(folder) + 1),
+                                             .limit_bytes = options->disk_bytes ? options->disk_bytes : API_DISK};
+    if (options->in_memory)
+        program->scratch.limit_bytes = 0;
+    return OPENED(out, program, release, build(program, graphs, count, error));
 }
 
 plim_status plim_program_make(plim_program **out, plim_graph *const *graphs, int count,
                               const plim_program_options *options, plim_error *error)
 {
     struct graph_call call[MOST_GRAPHS];
-    int threads = options ? options->threads : 0, begun = 0;
+    const plim_program_options usual = {0};
+    int begun = 0;
+    options = options ? options : &usual;
     TRY(need_argument(out, "where the program is to go", error));
-    TRY(check_arguments(graphs, count, threads, error));
+    TRY(check_arguments(graphs, count, options->threads, error));
     while (begun < count && graph_call_begin(&call[begun], graphs[begun], false))
         begun++;
-    plim_status status = begun == count ? make(out, graphs, count, threads, error)
+    plim_status status = begun == count ? make(out, graphs, count, options, error)
                                         : fail(error, PLIM_USAGE, "a graph is at work already, for another call");
     while (begun > 0)
         graph_call_end(&call[--begun]);
@@ -265,7 +253,14 @@ plim_status plim_program_run(plim_program *program, int graph, const plim_batch 
 
 /* ---- reading and writing ---- */
 
-/* Where a value lies now, and how many bytes it has. */
+/* The number of a weight or state that lies on the disk; -1: it does not. */
+static int find_paged(const plim_program *program, const struct tensor *tensor)
+{
+    int guess = 0, i = program->plan->paged_count ? persistent_index(program->plan, tensor->name, &guess) : -1;
+    return i >= 0 && program_home(program->plan, i) ? i : -1;
+}
+
+/* Where a value lies now, and how many bytes it has. *data NULL: on the disk. */
 static plim_status find(uint8_t **data, size_t *bytes, const plim_program *program, const struct tensor *tensor,
                         plim_error *error)
 {
@@ -279,6 +274,8 @@ static plim_status find(uint8_t **data, size_t *bytes, const plim_program *progr
     bool lasts = tensor->kind == KIND_WEIGHT || tensor->kind == KIND_STATE;
     *data = lasts || tensor->kind == KIND_RESULT ? machine_data(&program->machine, phases[g], tensor) : NULL;
     *bytes = (size_t)shape_count(&tensor->shape) * type_bytes(tensor->type);
+    if (!*data && lasts && find_paged(program, tensor) >= 0)
+        return PLIM_OK;
     if (!*data)
         return hint(error, fail(error, PLIM_USAGE, "%s does not outlive its step", tensor->name),
                     "plim_graph_result(graph, value, name) keeps it");
@@ -287,7 +284,31 @@ static plim_status find(uint8_t **data, size_t *bytes, const plim_program *progr
     return PLIM_OK;
 }
 
-static plim_status copy_out(void *out, size_t bytes, const plim_program *program, const struct tensor *tensor,
+/* All of a weight or state that lies on the disk. */
+static plim_status pages_out(uint8_t *out, struct plim_program *program, const struct tensor *tensor, plim_error *error)
+{
+    int i = find_paged(program, tensor);
+    for (int piece = 0; piece < state_pieces(&program->machine, i); piece++) {
+        struct state_bytes bytes;
+        TRY(state_load(&bytes, &program->machine, i, piece, error));
+        memcpy(out + bytes.first, bytes.data, bytes.bytes);
+    }
+    return PLIM_OK;
+}
+
+static plim_status pages_in(struct plim_program *program, const struct tensor *tensor, const uint8_t *from,
+                            plim_error *error)
+{
+    int i = find_paged(program, tensor);
+    for (int piece = 0; piece < state_pieces(&program->machine, i); piece++) {
+        struct state_bytes bytes = state_piece(&program->machine, i, piece);
+        memcpy(bytes.data, from + bytes.first, bytes.bytes);
+        TRY(state_store(&program->machine, i, piece, error));
+    }
+    return PLIM_OK;
+}
+
+static plim_status copy_out(void *out, size_t bytes, struct plim_program *program, const struct tensor *tensor,
                             plim_error *error)
 {
     uint8_t *data;
@@ -297,6 +318,8 @@ static plim_status copy_out(void *out, size_t bytes, const plim_program *program
     if (bytes == 0 || bytes > whole || bytes % row)
         return fail(error, PLIM_USAGE, "%s has %zu bytes%s, %zu are asked for", tensor->name, whole,
                     tensor->batched ? " in rows" : "", bytes);
+    if (!data)
+        return pages_out(out, program, tensor, error);
     memcpy(out, data, bytes);
     return PLIM_OK;
 }
@@ -307,10 +330,10 @@ plim_status plim_program_read(void *out, size_t bytes, const plim_program *progr
     struct program_call call;
     TRY(need_argument(out, "where the value is to go", error));
     TRY(begin(&call, program, error));
-    return end(&call, copy_out(out, bytes, program, tensor_of(value), error));
+    return end(&call, copy_out(out, bytes, call.program, tensor_of(value), error));
 }
 
-static plim_status copy_in(const plim_program *program, const struct tensor *tensor, const void *from, size_t bytes,
+static plim_status copy_in(struct plim_program *program, const struct tensor *tensor, const void *from, size_t bytes,
                            plim_error *error)
 {
     uint8_t *data;
@@ -320,6 +343,8 @@ static plim_status copy_in(const plim_program *program, const struct tensor *ten
         return fail(error, PLIM_USAGE, "%s is a result: only weights and states are written", tensor->name);
     if (bytes != whole)
         return fail(error, PLIM_USAGE, "%s has %zu bytes, %zu are given", tensor->name, whole, bytes);
+    if (!data)
+        return pages_in(program, tensor, from, error);
     memcpy(data, from, bytes);
     return PLIM_OK;
 }
@@ -330,7 +355,7 @@ plim_status plim_program_write(plim_program *program, const plim_value *value, c
     struct program_call call;
     TRY(need_argument(from, "what is to be written", error));
     TRY(begin(&call, program, error));
-    return end(&call, copy_in(program, tensor_of(value), from, bytes, error));
+    return end(&call, copy_in(call.program, tensor_of(value), from, bytes, error));
 }
 
 /* Saving writes from a buffer that lies over the results. */

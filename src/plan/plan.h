@@ -207,6 +207,7 @@ struct program_input {
     int spilled_count;
     const char *scratch_folder;   /* where they lie meanwhile; NULL if there are none */
     const struct op_costs *costs; /* op_time.h; NULL: of the nominal machine */
+    bool keeps_results;           /* reading a paged tensor leaves results as they are */
     bool size_only;               /* the plan is only measured, never run: plan_verify is skipped */
 };
 

@@ -149,10 +149,25 @@ static void limit_threads(struct program *program)
     program->threads = program->threads < most ? program->threads : most;
 }
 
+/* Behind the last result of a phase. */
+static uint64_t results_end(const struct phase *phase)
+{
+    uint64_t end = 0;
+    for (int t = 0; phase->graph && t < phase->graph->tensor_count; t++) {
+        const struct tensor *tensor = phase->graph->tensor[t];
+        const struct place *place = &phase->place[t];
+        if (tensor->kind == KIND_RESULT && place->space == SPACE_TENSOR_ARENA)
+            end = max_u64(end, place->offset + layout_bytes(tensor_bytes(tensor)));
+    }
+    return end;
+}
+
 /* Where pieces lie while no phase runs, but that one which saves or resumes. */
 static void place_window(struct program *program, const struct program_input *input)
 {
     uint64_t before = program->persistent_bytes + layout_bytes(input->save_buffer_bytes);
+    for (int p = 0; p < PHASE_COUNT && input->keeps_results; p++)
+        before = max_u64(before, results_end(&program->phase[p]));
     program->window_offset = program->paged_count ? round_up(before, PAGE_BYTES) : 0;
     program->transfer_count = program->paged_count > 0; /* of the window */
     program->scratch_file_bytes = program->homes_bytes;

@@ -669,7 +669,8 @@ static void over_budget_says_how_much(void **state)
             plim_value *x = plim_graph_input(graph, "x", PLIM_FLOAT32, SHAPE(1000));
             plim_value *w = plim_graph_weight(graph, "w", SHAPE(1000, 500), "ones", true);
             plim_graph_result(graph, plim_op(graph, "matmul", LIST(x, w), NULL), "y");
-            status = plim_program_make(&program, &graph, 1, &(plim_program_options){.threads = 1}, &error);
+            status = plim_program_make(&program, &graph, 1, &(plim_program_options){.threads = 1, .in_memory = true},
+                                       &error);
         }
         unsigned long long needs = 0;
         const char *at = strstr(error.message, "the program needs ");
