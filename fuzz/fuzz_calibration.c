@@ -26,6 +26,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         calibration_parse(&found, &costs, &place, &(struct file_content){text, bytes}, &tables, &error);
     if (status == PLIM_OK && found && !(isfinite(costs.others) && costs.count > 0))
         abort();
+    if (status == PLIM_OK && found && !(transfer_seconds(&costs, 1 << 20) < 10))
+        abort();
     for (int i = 1; status == PLIM_OK && found && i < costs.count; i++)
         if (costs.cost[i - 1].key >= costs.cost[i].key)
             abort();

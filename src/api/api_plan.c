@@ -12,6 +12,11 @@
 #define SAVE_BUFFER_BYTES ((uint64_t)64 * 1024)
 #define MODEL_SLACK       0.12 /* the model of a step knows packing and slice buffers only roughly */
 
+struct refusal {
+    uint64_t least;  /* what the smallest of the programs that were made needs */
+    const char *why; /* what stands against the disk, or NULL */
+};
+
 uint64_t api_plan_needs(const struct plim_program *program)
 {
     const struct program *plan = program->plan;
@@ -57,13 +62,17 @@ static plim_status make_again(struct plim_program *program, const struct frontie
     return make(program, point, error);
 }
 
-/* Half of what is free at most; nothing where files are memory. */
-static uint64_t disk_room(const struct scratch_disk *scratch)
+/* Half of what is free at most; 0, and why, where nothing can lie on the disk. */
+static plim_status disk_room(uint64_t *bytes, const char **why, const struct plim_program *program, plim_error *error)
 {
-    uint64_t room = file_room(scratch->folder) / 2;
-    if (!scratch->limit_bytes || file_folder_in_memory(scratch->folder))
-        return 0;
-    return room < scratch->limit_bytes ? room : scratch->limit_bytes;
+    const struct scratch_disk *scratch = &program->scratch;
+    *bytes = 0;
+    *why = "options.in_memory";
+    if (!scratch->limit_bytes)
+        return PLIM_OK;
+    TRY(file_probe_scratch(why, program->budget, scratch->folder, error));
+    *bytes = *why ? 0 : min_u64(file_room(scratch->folder) / 2, scratch->limit_bytes);
+    return PLIM_OK;
 }
 
 /* Whether the point could fit, by the model; the last one is tried in any case. */
@@ -74,39 +83,44 @@ static bool is_worth_a_try(const struct plim_program *program, const struct fron
     return k == frontier->count - 1 || (double)needs - freed <= limit;
 }
 
-/* *least: what the smallest of the programs that were made needs. */
-static plim_status try_points(uint64_t *least, struct plim_program *program, const struct frontier *frontier,
+/* Sets what->least. The frontier's tables are given back before the machine is opened. */
+static plim_status try_points(struct refusal *what, struct plim_program *program, const struct frontier *frontier,
                               plim_error *error)
 {
-    uint64_t needs = *least;
+    uint64_t needs = what->least;
     for (int k = 1; k < frontier->count && !fits(program); k++) {
         if (!is_worth_a_try(program, frontier, k, needs))
             continue;
         TRY(make_again(program, &frontier->point[k], error));
-        *least = min_u64(*least, api_plan_needs(program));
+        what->least = min_u64(what->least, api_plan_needs(program));
     }
     return PLIM_OK;
 }
 
-static plim_status make_smaller(uint64_t *least, struct plim_program *program, plim_error *error)
+static plim_status make_smaller(struct refusal *what, struct plim_program *program, plim_error *error)
 {
-    const struct technique_rules rules = {.recompute.kind = RECOMPUTE_NEVER,
-                                          .disk_bytes = disk_room(&program->scratch)};
+    struct technique_rules rules = {.recompute.kind = RECOMPUTE_NEVER};
     struct frontier frontier;
     struct arena tables;
+    TRY(disk_room(&rules.disk_bytes, &what->why, program, error));
     arena_init(&tables, program->budget, TAG_PLANNER);
     plim_status status = frontier_find(&frontier, program->plan, &rules, &tables, error);
     if (status == PLIM_OK)
-        status = try_points(least, program, &frontier, error);
+        status = try_points(what, program, &frontier, error);
     arena_release(&tables);
     return status;
 }
 
 /* Said before anything is taken, with the number that would do. */
-static plim_status refuse(const struct plim_program *program, unsigned long long needs, plim_error *error)
+static plim_status refuse(const struct plim_program *program, const struct refusal *what, plim_error *error)
 {
+    unsigned long long needs = what->least;
     fail(error, PLIM_OVER_BUDGET, "the program needs %llu bytes, its budget is %llu", needs,
          (unsigned long long)budget_usage(program->budget).limit);
+    if (what->why)
+        return hint(error, PLIM_OVER_BUDGET,
+                    "a smaller batch, fewer threads, or a budget of %llu bytes; nothing lies in %s: %s", needs,
+                    program->scratch.folder, what->why);
     return hint(error, PLIM_OVER_BUDGET, "a smaller batch, fewer threads, or a budget of %llu bytes", needs);
 }
 
@@ -115,8 +129,8 @@ plim_status api_plan_make(struct plim_program *program, plim_error *error)
     TRY(backend_standard()->open(&program->backend, program->budget, error));
     backend_threads(program->backend, program->threads);
     TRY(make(program, &(struct frontier_point){0}, error));
-    uint64_t least = api_plan_needs(program);
+    struct refusal what = {.least = api_plan_needs(program)};
     if (!fits(program))
-        TRY(make_smaller(&least, program, error));
-    return fits(program) ? PLIM_OK : refuse(program, least, error);
+        TRY(make_smaller(&what, program, error));
+    return fits(program) ? PLIM_OK : refuse(program, &what, error);
 }

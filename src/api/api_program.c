@@ -92,7 +92,10 @@ static plim_status build(struct plim_program *program, plim_graph *const *graphs
     uint64_t before = budget_usage(program->budget).now;
     TRY(take_graphs(program, graphs, count, error));
     TRY(api_plan_make(program, error));
-    TRY(machine_open(&program->machine, program->plan, program->budget, &program->scratch, error));
+    plim_status status = machine_open(&program->machine, program->plan, program->budget, &program->scratch, error);
+    if (status == PLIM_OVER_DISK || status == PLIM_IO)
+        return hint(error, status, "options.scratch names another folder, options.in_memory does without");
+    TRY(status);
     TRY(initialize(program, error));
     program->bytes = budget_usage(program->budget).now - before;
     return PLIM_OK;

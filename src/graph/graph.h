@@ -39,6 +39,7 @@ struct tensor {
     bool trainable;        /* weights only */
     bool gradient;         /* a gradient of a weight: its bytes are booked under that tag */
     bool gone;             /* a rewrite took it away, or gave it another meaning: no new reader */
+    bool of_update;        /* states only: what an optimizer keeps of a weight; nothing but its update reads it */
     double initial;        /* states only: what every element is before the first step */
     int column;            /* inputs only: which column of the batch */
     int32_t below;         /* who reads it takes whole numbers from 0 that are below this; 0: any values */

@@ -67,9 +67,6 @@ struct plim_job {
     bool planned, data_planned; /* data_planned: only the training data is planned */
     bool searched;              /* the largest batch has been searched for, too */
     struct plan plan;           /* its budget, arena and limit_bytes are set before */
-    struct op_costs costs;      /* of an earlier run; in cost_tables */
-    struct arena cost_tables;
-    bool calibrated;
     struct model_tensors train_tensors, evaluate_tensors;
     uint64_t load_bytes; /* bytes that load_weights temporarily allocates */
     struct grant train_grant, validation_grant;

@@ -146,7 +146,7 @@ static void plan_json(struct text *out, const struct plim_job *job)
     json_uint(&json, "page_bytes", figures->paged_bytes);
     json_bool(&json, "bit_exact", true);
     json_double(&json, "relative_time", plan->frontier.point[plan->point].relative_time);
-    json_bool(&json, "calibrated", job->calibrated);
+    json_bool(&json, "calibrated", plan->retimed);
     json_array(&json, "frontier");
     for (int k = 0; k < plan->frontier.count; k++) {
         json_object(&json, NULL);

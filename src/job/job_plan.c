@@ -53,19 +53,6 @@ static int64_t last_batch(const struct dataset *dataset)
     return last ? last : LAST_BATCH_ANY;
 }
 
-/* *why: what stands against a scratch file in this folder; NULL: nothing does. A folder in memory is no gain. */
-static plim_status probe_scratch(const char **why, const struct plim_job *job, plim_error *error)
-{
-    struct file *file;
-    plim_status status = file_open(&file, job->budget, job->scratch.folder, FILE_SCRATCH, error);
-    *why = status == PLIM_IO ? "no scratch file can be made there" : NULL;
-    if (status != PLIM_OK)
-        return status == PLIM_IO ? PLIM_OK : status;
-    *why = file_in_memory(file) ? "it is in memory" : NULL;
-    file_close(file);
-    return PLIM_OK;
-}
-
 /* What `plan:` says of techniques. What lies on the disk takes half of what the data leaves of --disk, because caches
    of unknown size and model files that are unpacked take of the rest, and half of what is free, because checkpoints may
    lie there too. */
@@ -78,7 +65,7 @@ static plim_status find_rules(struct technique_rules *out, const struct plim_job
     if (job->spill == SPILL_NEVER && job->page.kind == PAGE_NEVER)
         return PLIM_OK;
     if (data < limit)
-        TRY(probe_scratch(&why, job, error));
+        TRY(file_probe_scratch(&why, job->budget, job->scratch.folder, error));
     out->disk_bytes = why ? 0 : min_u64(limit - data, file_room(job->scratch.folder)) / 2;
     if (!why || !stated)
         return PLIM_OK;
@@ -87,21 +74,6 @@ static plim_status find_rules(struct technique_rules *out, const struct plim_job
     plim_status status =
         fail_at(error, PLIM_OVER_DISK, job->path, "plan: %s to %s: %s", rule, job->scratch.folder, why);
     return hint(error, status, "--scratch names a folder on a disk, --disk how much of it may be used");
-}
-
-/* What an earlier run of the job took on this machine, where it has left that beside its checkpoints. */
-static plim_status find_costs(struct plim_job *job, plim_error *error)
-{
-    const struct backend *backend = job->plan.backend;
-    const struct calibration_place place = {.folder = job->options.checkpoint_folder,
-                                            .features = backend->type->features(backend),
-                                            .threads = backend->threads};
-    arena_init(&job->cost_tables, job->budget, TAG_PLANNER);
-    plim_status status =
-        place.folder ? calibration_read(&job->calibrated, &job->costs, &place, &job->cost_tables, error) : PLIM_OK;
-    if (!job->calibrated)
-        arena_release(&job->cost_tables);
-    return status;
 }
 
 static plim_status describe_workload(struct workload *out, struct plim_job *job, plim_error *error)
@@ -121,7 +93,6 @@ static plim_status describe_workload(struct workload *out, struct plim_job *job,
         .samples = dataset_cardinality(train),
         .sample_bytes = sample.element_bytes,
         .scratch_folder = job->scratch.folder,
-        .costs = job->calibrated ? &job->costs : NULL,
     };
     return find_rules(&out->rules, job, error);
 }
@@ -150,9 +121,6 @@ static void close_data(struct job_data *data)
 void job_unplan(struct plim_job *job)
 {
     plan_release(&job->plan);
-    if (job->calibrated)
-        arena_release(&job->cost_tables);
-    job->calibrated = false;
     close_data(&job->train);
     close_data(&job->validation);
     job->planned = job->data_planned = job->searched = false;
@@ -265,6 +233,26 @@ plim_status job_choose(struct plim_job *job, plim_error *error)
 
 /* ---- the whole ---- */
 
+/* By what an earlier run of the job took on this machine, where it has left that beside its checkpoints. */
+static plim_status retime(struct plim_job *job, plim_error *error)
+{
+    const struct backend *backend = job->plan.backend;
+    const struct calibration_place place = {.folder = job->options.checkpoint_folder,
+                                            .features = backend->type->features(backend),
+                                            .threads = backend->threads};
+    struct op_costs costs;
+    struct arena tables;
+    bool found = false;
+    if (!place.folder)
+        return PLIM_OK;
+    arena_init(&tables, job->budget, TAG_PLANNER);
+    plim_status status = calibration_read(&found, &costs, &place, &tables, error);
+    if (found)
+        status = plan_retime(&job->plan, &costs, error);
+    arena_release(&tables);
+    return status;
+}
+
 static plim_status make_plan(struct plim_job *job, plim_error *error)
 {
     uint64_t begin = clock_ns();
@@ -272,7 +260,6 @@ static plim_status make_plan(struct plim_job *job, plim_error *error)
     job_unplan(job); /* a plan of the data alone */
     TRY(open_all(job, error));
     TRY(job_weights_save(job, error));
-    TRY(find_costs(job, error));
     TRY(describe_workload(&plan->workload, job, error));
     TRY(plan_graphs(plan, error));
     TRY(job_techniques_check(job, &plan->train, error));
@@ -281,6 +268,7 @@ static plim_status make_plan(struct plim_job *job, plim_error *error)
     TRY(expect(job, job->validation.dataset, &plan->evaluate, &job->evaluate_tensors, error));
     TRY(plan_program(plan, error));
     TRY(plan_explore(plan, error));
+    TRY(retime(job, error));
     TRY(job_weights_load(job, error));
     TRY(plan_measure(plan, error));
     TRY(job_choose(job, error));

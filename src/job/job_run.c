@@ -7,6 +7,16 @@
 
 #include <stdlib.h>
 
+static plim_status open_machine(struct machine *machine, struct plim_job *job, plim_error *error)
+{
+    plim_status status = machine_open(machine, job->plan.program, job->budget, &job->scratch, error);
+    if (status == PLIM_OVER_DISK)
+        return hint(error, status, "--disk allows more, or plan: {spill: never, page: never}");
+    return status == PLIM_IO
+               ? hint(error, status, "--scratch names another folder, plan: {spill: never, page: never} does without")
+               : status;
+}
+
 static plim_status open_trainer(struct trainer *trainer, struct plim_job *job, plim_error *error)
 {
     *trainer = (struct trainer){
@@ -26,10 +36,12 @@ static plim_status open_trainer(struct trainer *trainer, struct plim_job *job, p
     trainer->options.train_grant = job->train_grant;
     trainer->options.validation_grant = job->validation_grant;
     bool refused = budget_stop_refuses(job->budget, true); /* nothing is written yet */
-    plim_status status = machine_open(&trainer->machine, job->plan.program, job->budget, &job->scratch, error);
+    plim_status status = open_machine(&trainer->machine, job, error);
     if (status == PLIM_OK) {
         unsigned mode = floats_enter();
-        status = trainer_initialize(trainer, error);
+        status = job->options.checkpoint_folder ? machine_probe_disk(&trainer->machine, error) : PLIM_OK;
+        if (status == PLIM_OK)
+            status = trainer_initialize(trainer, error);
         floats_restore(mode);
         if (status != PLIM_OK)
             machine_close(&trainer->machine);

@@ -144,7 +144,6 @@ static plim_status make_attempt(struct attempt *out, struct search *search, int6
         .spilled = point->spilled,
         .spilled_count = point->spilled_count,
         .scratch_folder = workload->scratch_folder,
-        .costs = workload->costs,
     };
     out->program = NULL;
     TRY(workload->build(&out->train, &out->evaluate, workload->context, batch, evaluate_batch, error));

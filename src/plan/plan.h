@@ -127,8 +127,6 @@ struct instance {
     int first, last;
 };
 
-struct op_costs;
-
 struct phase {
     const char *name;
     struct graph *graph; /* NULL for save and resume, whose only instance is their buffer */
@@ -173,8 +171,7 @@ struct program {
     /* Of the phase that has the most: */
     uint64_t scratch_file_bytes;
     int transfer_count;
-    const char *scratch_folder; /* this and the next: of program_input */
-    const struct op_costs *costs;
+    const char *scratch_folder; /* of program_input */
 };
 
 /* NULL: this weight or state is not paged. */
@@ -205,10 +202,9 @@ struct program_input {
     uint64_t save_buffer_bytes;
     const struct spilled *spilled; /* tensors of the training graph that leave the arena between two uses */
     int spilled_count;
-    const char *scratch_folder;   /* where they lie meanwhile; NULL if there are none */
-    const struct op_costs *costs; /* op_time.h; NULL: of the nominal machine */
-    bool keeps_results;           /* reading a paged tensor leaves results as they are */
-    bool size_only;               /* the plan is only measured, never run: plan_verify is skipped */
+    const char *scratch_folder; /* where they lie meanwhile; NULL if there are none */
+    bool keeps_results;         /* reading a paged tensor leaves results as they are */
+    bool size_only;             /* the plan is only measured, never run: plan_verify is skipped */
 };
 
 /* Makes the plan (chains, kernels, lifetimes, offsets) and verifies it. */

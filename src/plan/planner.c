@@ -38,6 +38,7 @@ void plan_release(struct plan *plan)
         arena_release(&plan->frontier_tables);
     plan->frontier = (struct frontier){0};
     plan->point = 0;
+    plan->retimed = false;
     if (plan->backend)
         plan->backend->type->close(plan->backend);
     plan->backend = NULL;
@@ -107,7 +108,6 @@ plim_status plan_program(struct plan *plan, plim_error *error)
         .spilled = point->spilled,
         .spilled_count = point->spilled_count,
         .scratch_folder = workload->scratch_folder,
-        .costs = workload->costs,
     };
     TRY(program_make(&plan->program, &input, error));
     count_figures(&plan->figures, plan->program);
@@ -241,6 +241,15 @@ plim_status plan_explore(struct plan *plan, plim_error *error)
     if (rules->recompute.kind == RECOMPUTE_ALWAYS)
         keep_last(frontier);
     return take_point(plan, 0, error);
+}
+
+plim_status plan_retime(struct plan *plan, const struct op_costs *costs, plim_error *error)
+{
+    struct frontier *frontier = &plan->frontier;
+    if (frontier->count > 1 && !frontier_point_changes(&frontier->point[0]))
+        TRY(frontier_retime(frontier, plan->program, &plan->workload.rules, costs, error));
+    plan->retimed = true;
+    return PLIM_OK;
 }
 
 bool plan_has_next(const struct plan *plan)

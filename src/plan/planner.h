@@ -6,6 +6,7 @@
      plan_graphs    builds the graphs at the job's own batch size
      plan_program   makes the program of them; whatever else the run loads is loaded now
      plan_explore   finds which values could be dropped or spilled, and what the smallest program of all takes
+     plan_retime    where an earlier run has said what its steps took
      plan_measure   measures the process, as it is once everything is loaded
      plan_predict   predicts the peak, for one choice of how the data is read
      plan_decide    finds the smallest budget, and whether the run fits into the stated one
@@ -41,8 +42,7 @@ struct workload {
     int64_t samples;                               /* in an epoch, which limits the batch; -1: unknown */
     uint64_t sample_bytes;                         /* of one sample in a batch */
     struct technique_rules rules;
-    const char *scratch_folder;   /* where values that are spilled lie */
-    const struct op_costs *costs; /* what an earlier run took; NULL: there was none */
+    const char *scratch_folder; /* where values that are spilled lie */
 };
 
 /* Memory of the process that the allocator does not see, measured by process_measure. */
@@ -80,6 +80,7 @@ struct plan {
     struct frontier frontier; /* its tables are in frontier_tables */
     struct arena frontier_tables;
     int point;     /* of the frontier: what the program drops */
+    bool retimed;  /* times of the frontier are by what an earlier run took */
     uint64_t cost; /* program_cost, and all that is allocated once the program is made */
     struct process_memory process;
     struct prediction prediction; /* of the last plan_predict */
@@ -94,6 +95,8 @@ plim_status plan_graphs(struct plan *plan, plim_error *error);
 plim_status plan_program(struct plan *plan, plim_error *error);
 /* Needs a program that drops nothing; it is made again afterwards. */
 plim_status plan_explore(struct plan *plan, plim_error *error);
+/* After plan_explore: times of the points by what an earlier run took. */
+plim_status plan_retime(struct plan *plan, const struct op_costs *costs, plim_error *error);
 /* Whether the last plan_decide said no, and a smaller program may still fit. */
 bool plan_has_next(const struct plan *plan);
 plim_status plan_next(struct plan *plan, plim_error *error);

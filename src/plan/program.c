@@ -236,10 +236,8 @@ plim_status program_make(struct program **out, const struct program_input *input
     struct program *program = budget_take(input->budget, TAG_PLANNER, sizeof(*program));
     if (!program)
         return budget_refused(input->budget, TAG_PLANNER, sizeof(*program), error);
-    *program = (struct program){.backend = input->backend,
-                                .threads = input->threads,
-                                .scratch_folder = input->scratch_folder,
-                                .costs = input->costs};
+    *program =
+        (struct program){.backend = input->backend, .threads = input->threads, .scratch_folder = input->scratch_folder};
     arena_init(&program->arena, input->budget, TAG_PLANNER);
     plim_status status = build(program, input, error);
     if (status != PLIM_OK) {

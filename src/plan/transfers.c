@@ -104,7 +104,7 @@ static double chain_seconds(const struct builder *b, int chain)
     const struct chain *nodes = &b->chains.chain[chain];
     double seconds = 0;
     for (int at = nodes->first; at < nodes->first + nodes->count; at++)
-        seconds += node_seconds(b->program->costs, b->chains.order[at]);
+        seconds += node_seconds(NULL, b->chains.order[at]);
     return seconds;
 }
 
@@ -162,8 +162,7 @@ static void end_visit(struct scheduling *s, const struct tensor *tensor)
 static bool may_leave(const struct scheduling *s, const struct tensor *tensor, int slot)
 {
     const struct visit *visit = &s->visit[tensor->id];
-    double gap = s->start[slot] - s->start[visit->last + 1],
-           way = transfer_seconds(s->builder->program->costs, tensor_bytes(tensor));
+    double gap = s->start[slot] - s->start[visit->last + 1], way = transfer_seconds(NULL, tensor_bytes(tensor));
     return slot > visit->last + 1 && (s->gap[tensor->id].waits || gap > (visit->writes ? 2 * way : way));
 }
 
@@ -292,7 +291,7 @@ static void schedule_writes(struct scheduling *s)
             continue;
         }
         double begin = s->start[*out];
-        idle = (begin > idle ? begin : idle) + transfer_seconds(b->program->costs, moved_bytes(b, move));
+        idle = (begin > idle ? begin : idle) + transfer_seconds(NULL, moved_bytes(b, move));
         idle = move->waits ? begin : idle; /* while the step waits, its time stands still */
         int until = slot_from(s, idle);    /* a slot of no work begins when the one behind it does */
         *done = until > *out ? until : *out;
@@ -313,7 +312,7 @@ static void schedule_reads(struct scheduling *s)
         }
         double end = s->start[move->step[MOVE_IN_DONE]];
         busy = end < busy ? end : busy;
-        busy = move->waits ? end : busy - transfer_seconds(b->program->costs, moved_bytes(b, move));
+        busy = move->waits ? end : busy - transfer_seconds(NULL, moved_bytes(b, move));
         move->step[MOVE_IN] = busy > 0 ? slot_until(s, busy) : 0;
     }
 }

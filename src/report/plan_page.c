@@ -86,17 +86,15 @@ static void add_figures(struct json_writer *json, const struct plan *plan, const
 
 /* ---- the step ---- */
 
-static double instruction_seconds(const struct program *program, const struct phase *phase,
-                                  const struct instruction *instruction)
+static double instruction_seconds(const struct phase *phase, const struct instruction *instruction)
 {
-    const struct op_costs *costs = program->costs;
     double seconds = 0;
     if (instruction->kind != INSTRUCTION_COMPUTE)
         return instruction->kind == INSTRUCTION_WAIT
                    ? 0
-                   : transfer_seconds(costs, phase->transfer[instruction->transfer].bytes);
+                   : transfer_seconds(NULL, phase->transfer[instruction->transfer].bytes);
     for (int i = 0; i < instruction->task_count; i++)
-        seconds += node_seconds(costs, instruction->task[i].node);
+        seconds += node_seconds(NULL, instruction->task[i].node);
     return seconds * (instruction->end_unit - instruction->first_unit) / instruction->chain.units;
 }
 
@@ -111,7 +109,7 @@ static void add_instruction(struct json_writer *json, const struct timeline *tim
     json_array(json, NULL);
     json_string(json, NULL, instruction->name);
     json_string(json, NULL, kinds[instruction->kind]);
-    json_double(json, NULL, instruction_seconds(timeline->program, timeline->phase, instruction));
+    json_double(json, NULL, instruction_seconds(timeline->phase, instruction));
     for (int writes = 0; writes < 2; writes++) {
         json_array(json, NULL);
         for (int a = 0; a < timeline->access_count; a++)

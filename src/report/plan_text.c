@@ -109,14 +109,14 @@ static void peak_lines(struct text *out, const struct plan *plan)
 static double again_ms(const struct tensor *tensor, const struct workload *workload)
 {
     bool may = tensor->kind == KIND_VALUE && workload->rules.recompute.kind != RECOMPUTE_NEVER;
-    return may ? 1000 * node_seconds(workload->costs, tensor->producer) : -1;
+    return may ? 1000 * node_seconds(NULL, tensor->producer) : -1;
 }
 
 /* Milliseconds there and back; -1 where there is no disk. */
 static double disk_ms(const struct tensor *tensor, const struct workload *workload)
 {
     bool may = workload->rules.disk_bytes && workload->rules.spill != SPILL_NEVER;
-    return may ? 2000 * transfer_seconds(workload->costs, tensor_bytes(tensor)) : -1;
+    return may ? 2000 * transfer_seconds(NULL, tensor_bytes(tensor)) : -1;
 }
 
 static void offer_dropped(struct largest *out, const struct plan *plan, const struct frontier_point *point)
@@ -140,7 +140,7 @@ static void offer_spilled(struct largest *out, const struct plan *plan, const st
                                   .name = tensor->name,
                                   .bytes = tensor_bytes(tensor),
                                   .again = again_ms(tensor, &plan->workload),
-                                  .disk = 2000 * transfer_seconds(plan->workload.costs, tensor_bytes(tensor)),
+                                  .disk = 2000 * transfer_seconds(NULL, tensor_bytes(tensor)),
                                   .way = point->spilled[s].waits ? "  waits" : "  hidden"});
     }
 }
@@ -207,7 +207,7 @@ static void frontier_lines(struct text *out, const struct plan *plan)
     if (count < 2)
         return;
     text_add(out, "budgets (~: estimates), and what a step takes longer, %s\n",
-             plan->workload.costs ? "as an earlier run took" : "by estimate");
+             plan->retimed ? "as an earlier run took" : "by estimate");
     for (int k = 0; k < count; k++) {
         int line = k * (MOST_LINES - 1) / (count - 1);
         if (line == shown && k != plan->point)

@@ -5,15 +5,20 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory/budget_stop.h"
+#include "base/numbers/count.h"
 #include "base/numbers/numbers.h"
 #include "base/text/json.h"
 
-#define FORMAT        "plimsoll calibration 1"
-#define MOST_BYTES    ((size_t)8 << 20)
-#define MOST_NAME     512
-#define LEAST_SECONDS 1e-15
-#define MOST_SECONDS  1e6
-#define MOST_DISK     1e13
+#define FORMAT     "plimsoll calibration 1"
+#define MOST_BYTES ((size_t)4 << 20)
+#define MOST_NAME  256 /* ops of layers with longer names are left out */
+
+/* What is beyond these was not measured on any machine. */
+#define LEAST_SECONDS 1e-12
+#define MOST_SECONDS  1e4
+#define LEAST_DISK    1e6 /* bytes a second */
+#define MOST_DISK     1e11
 
 /* ---- writing ---- */
 
@@ -42,20 +47,26 @@ static plim_status flush(struct writing *writing, plim_error *error)
 static void add_head(struct json_writer *json, const struct machine *machine)
 {
     const struct program *program = machine->program;
-    double disk_bytes = machine->disk_bytes > 0 || !program->costs ? machine->disk_bytes : program->costs->disk_bytes;
     char features[64];
     const char *all = program->backend->type->features(program->backend);
     snprintf(features, sizeof features, "%.*s", features_length(all), all);
     json_string(json, "format", FORMAT);
     json_string(json, "features", features);
     json_int(json, "threads", program->backend->threads);
-    json_double(json, "disk_bytes", disk_bytes); /* a second; 0: no run has measured it */
+    json_double(json, "disk_bytes", machine->disk_bytes); /* a second; 0: the run had none */
+}
+
+static bool is_likely(double seconds)
+{
+    return seconds >= LEAST_SECONDS && seconds <= MOST_SECONDS;
 }
 
 /* [op, layer, seconds, nominal seconds]; the time of a chain is shared out as the nominal machine would take it. */
 static void add_task(struct json_writer *json, const struct task *task, double ratio, double share)
 {
     double nominal = share * node_seconds(NULL, task->node);
+    if (strlen(task->node->name) >= MOST_NAME || !is_likely(ratio * nominal) || !is_likely(nominal))
+        return;
     json_array(json, NULL);
     json_string(json, NULL, task->node->op->name);
     json_string(json, NULL, task->node->name);
@@ -130,8 +141,8 @@ struct reading {
     struct json_token token;
     const struct calibration_place *place;
     struct op_costs costs;
-    int capacity; /* entries of costs.cost */
-    bool ours;    /* of this machine */
+    bool ours; /* of this machine */
+    int seen;  /* fields, as bits */
 };
 
 static plim_status next(struct reading *reading, plim_error *error)
@@ -149,8 +160,8 @@ static bool token_is(const struct json_token *token, enum json_kind kind, const 
     return token->kind == kind && token->text_bytes == (size_t)length && memcmp(token->text, text, (size_t)length) == 0;
 }
 
-/* A number up to `most`; below 0: it is none. */
-static double number_of(const struct json_token *token, double most)
+/* Below 0: it is none, or none that is meant. */
+static double number_of(const struct json_token *token)
 {
     char text[32], *end;
     if (token->kind != JSON_NUMBER || token->text_bytes >= sizeof text)
@@ -158,7 +169,7 @@ static double number_of(const struct json_token *token, double most)
     memcpy(text, token->text, token->text_bytes);
     text[token->text_bytes] = '\0';
     double number = number_parse(text, &end);
-    return *end == '\0' && number >= 0 && number <= most ? number : -1;
+    return *end == '\0' && number >= 0 ? number : -1;
 }
 
 /* Behind the bracket of an entry. */
@@ -174,8 +185,8 @@ static plim_status read_entry(struct op_cost *out, struct reading *reading, plim
     }
     for (int i = 0; i < 2; i++) {
         TRY(next(reading, error));
-        seconds[i] = number_of(&reading->token, MOST_SECONDS);
-        if (seconds[i] < LEAST_SECONDS)
+        seconds[i] = number_of(&reading->token);
+        if (!is_likely(seconds[i]))
             return not_one(error);
     }
     TRY(next(reading, error));
@@ -196,43 +207,64 @@ static plim_status read_entries(struct reading *reading, plim_error *error)
         if (reading->token.kind != JSON_ARRAY)
             return not_one(error);
         TRY(read_entry(&cost, reading, error));
-        if (table && reading->costs.count == reading->capacity) /* two lists, of which the first is longer */
-            return not_one(error);
         if (table)
-            table[reading->costs.count] = cost;
+            table[reading->costs.count] = cost; /* as many as were counted: it is the same text */
         reading->costs.count++;
     }
 }
 
+enum { SEEN_FORMAT = 1, SEEN_FEATURES = 2, SEEN_THREADS = 4, SEEN_DISK = 8, SEEN_OPS = 16, SEEN_ALL = 31 };
+
+static int field_of(const struct json_token *token)
+{
+    static const char *const names[] = {"format", "features", "threads", "disk_bytes", "ops"};
+    for (int i = 0; i < COUNT(names); i++)
+        if (json_is(token->key, token->key_bytes, names[i]))
+            return 1 << i;
+    return 0;
+}
+
+/* Each field once. */
 static plim_status read_field(struct reading *reading, plim_error *error)
 {
     const struct json_token *token = &reading->token;
     const struct calibration_place *place = reading->place;
+    int field = field_of(token);
     int64_t threads;
-    if (json_is(token->key, token->key_bytes, "format"))
-        return token_is(token, JSON_STRING, FORMAT, (int)strlen(FORMAT)) ? PLIM_OK : not_one(error);
-    if (json_is(token->key, token->key_bytes, "features"))
-        reading->ours &= token_is(token, JSON_STRING, place->features, features_length(place->features));
-    else if (json_is(token->key, token->key_bytes, "threads"))
-        reading->ours &= json_whole(&threads, token) && threads == place->threads;
-    else if (json_is(token->key, token->key_bytes, "disk_bytes"))
-        reading->costs.disk_bytes = number_of(token, MOST_DISK);
-    else if (json_is(token->key, token->key_bytes, "ops") && token->kind == JSON_ARRAY)
-        return read_entries(reading, error);
-    else
+    double disk;
+    if (!field || reading->seen & field)
         return not_one(error);
-    return PLIM_OK;
+    reading->seen |= field;
+    switch (field) {
+    case SEEN_FORMAT:
+        return token_is(token, JSON_STRING, FORMAT, (int)strlen(FORMAT)) ? PLIM_OK : not_one(error);
+    case SEEN_FEATURES:
+        reading->ours &= token_is(token, JSON_STRING, place->features, features_length(place->features));
+        return PLIM_OK;
+    case SEEN_THREADS:
+        reading->ours &= json_whole(&threads, token) && threads == place->threads;
+        return PLIM_OK;
+    case SEEN_DISK:
+        disk = number_of(token);
+        reading->costs.disk_bytes = disk >= LEAST_DISK && disk <= MOST_DISK ? disk : 0;
+        return disk < 0 ? not_one(error) : PLIM_OK;
+    default:
+        return token->kind == JSON_ARRAY ? read_entries(reading, error) : not_one(error);
+    }
 }
 
 static plim_status read_all(struct reading *reading, const struct file_content *file, plim_error *error)
 {
     json_read_init(&reading->json, file->text, file->bytes);
     reading->ours = true;
+    reading->seen = 0;
     TRY(next(reading, error));
     if (reading->token.kind != JSON_OBJECT)
         return not_one(error);
     for (;;) {
         TRY(next(reading, error));
+        if (reading->token.kind == JSON_OBJECT_END && reading->seen != SEEN_ALL)
+            return not_one(error);
         if (reading->token.kind == JSON_OBJECT_END)
             return next(reading, error); /* nothing is behind it */
         TRY(read_field(reading, error));
@@ -247,8 +279,7 @@ plim_status calibration_parse(bool *found, struct op_costs *out, const struct ca
     TRY(read_all(&reading, file, error));
     if (!reading.ours || !reading.costs.count)
         return PLIM_OK;
-    reading.capacity = reading.costs.count;
-    reading.costs.cost = arena_array(tables, (size_t)reading.capacity, sizeof *reading.costs.cost);
+    reading.costs.cost = arena_array(tables, (size_t)reading.costs.count, sizeof *reading.costs.cost);
     if (!reading.costs.cost)
         return arena_refused(tables, error);
     TRY(read_all(&reading, file, error));
@@ -258,18 +289,31 @@ plim_status calibration_parse(bool *found, struct op_costs *out, const struct ca
     return PLIM_OK;
 }
 
+/* Reading takes no more than planning has taken before: else the peak of planning, and with it the smallest budget, would
+   depend on whether the job has run. */
+static bool has_room(struct budget *budget, uint64_t bytes)
+{
+    struct budget_usage usage = budget_usage(budget);
+    return bytes <= MOST_BYTES && 2 * bytes + 4096 <= usage.peak - usage.now;
+}
+
 plim_status calibration_read(bool *found, struct op_costs *out, const struct calibration_place *place,
                              struct arena *tables, plim_error *error)
 {
     char path[CHECKPOINT_PATH_BYTES];
     struct file_content file;
+    plim_error why;
+    uint64_t bytes = 0;
     *found = false;
-    if (snprintf(path, sizeof path, "%s/%s", place->folder, CALIBRATION_NAME) >= (int)sizeof path)
-        return PLIM_OK;
-    plim_status status = file_load(&file, tables->budget, TAG_PLANNER, path, MOST_BYTES, error);
+    if (snprintf(path, sizeof path, "%s/%s", place->folder, CALIBRATION_NAME) >= (int)sizeof path ||
+        file_size_at(&bytes, path, &why) != PLIM_OK || !bytes || !has_room(tables->budget, bytes))
+        return budget_go_on(tables->budget, error);
+    plim_status status = file_load(&file, tables->budget, TAG_PLANNER, path, MOST_BYTES, &why);
     if (status == PLIM_OK) {
-        status = calibration_parse(found, out, place, &file, tables, error);
+        status = calibration_parse(found, out, place, &file, tables, &why);
         budget_give(tables->budget, TAG_PLANNER, file.text, file.bytes + 1);
     }
-    return status == PLIM_INTERRUPTED || status == PLIM_NO_MEMORY ? status : PLIM_OK;
+    if (status == PLIM_NO_MEMORY && error)
+        *error = why;
+    return status == PLIM_NO_MEMORY ? status : budget_go_on(tables->budget, error);
 }

@@ -1,8 +1,8 @@
 /* calibration.h - what a run took, kept beside its checkpoints for the next plan of the job.
 
    Written when a run ends. Read by whoever plans the job, in `plan` as in `train`: so both make the same plan. It changes
-   estimates and the choice between plans, never a result: a file that is missing, damaged or of another machine is as
-   none. */
+   estimates and the choice between plans, never a result, nor which budgets work: a file that is missing, damaged, of
+   another instruction set or number of threads is as none. */
 #ifndef TRAIN_CALIBRATION_H
 #define TRAIN_CALIBRATION_H
 

@@ -360,9 +360,10 @@ static plim_status settle(struct machine *machine, const struct phase *phase, pl
 /* Whether this run of the phase is one that tells what its instructions take. */
 static bool is_timed(struct machine *machine, const struct phase *phase, const struct batch *batch)
 {
-    if (!machine->times || phase != &machine->program->phase[PHASE_TRAIN] || batch->count != phase->graph->batch)
+    bool whole = phase == &machine->program->phase[PHASE_TRAIN] && batch->count == phase->graph->batch;
+    if (!machine->times || !whole || machine->timed_steps == TIMED_STEPS)
         return false;
-    return ++machine->runs > UNTIMED_STEPS && machine->timed_steps < TIMED_STEPS;
+    return ++machine->runs > UNTIMED_STEPS;
 }
 
 static void note_time(const struct phase *phase, int i, uint64_t begin_ns)
@@ -439,53 +440,17 @@ static void unbook(struct machine *machine)
     }
 }
 
-/* One way of the probe, as transfer 0. */
-static plim_status probe_once(struct machine *machine, bool out, uint64_t bytes, plim_error *error)
-{
-    uint8_t *arena = (uint8_t *)round_up((uintptr_t)machine->tensor_arena, TRANSFER_ALIGNMENT);
-    TRY(out ? transfer_out(machine->scratch, 0, 0, arena, bytes, error)
-            : transfer_in(machine->scratch, 0, 0, arena, bytes, error));
-    return transfer_wait(machine->scratch, 0, error);
-}
-
-#define PROBE_BYTES ((uint64_t)16 << 20)
-
-/* How fast the disk is, before anything lies in the arena or in the file. The first write finds blocks that the file
-   system has allocated only, which takes longer. */
-static plim_status probe_disk(struct machine *machine, plim_error *error)
-{
-    uint64_t bytes = min_u64(min_u64(PROBE_BYTES, machine->program->scratch_file_bytes),
-                             machine->program->tensor_arena_bytes - TRANSFER_ALIGNMENT);
-    bytes -= bytes % TRANSFER_ALIGNMENT;
-    TRY(probe_once(machine, true, bytes, error));
-    uint64_t begin_ns = clock_ns();
-    TRY(probe_once(machine, true, bytes, error));
-    TRY(probe_once(machine, false, bytes, error));
-    machine->disk_bytes = 2 * (double)bytes / ((double)(clock_ns() - begin_ns + 1) * 1e-9);
-    return PLIM_OK;
-}
-
 static plim_status open_scratch(struct machine *machine, struct scratch_disk *disk, plim_error *error)
 {
     const struct program *program = machine->program;
     uint64_t bytes = program->scratch_file_bytes;
     if (!program->transfer_count)
         return PLIM_OK;
-    if (!scratch_disk_take(disk, bytes)) {
-        unsigned long long needs = bytes, left = scratch_disk_left(disk);
-        return hint(
-            error,
-            fail(error, PLIM_OVER_DISK, "spilling and paging take %llu bytes of disk; %llu are left", needs, left),
-            "--disk allows more, or plan: {spill: never, page: never}");
-    }
+    if (!scratch_disk_take(disk, bytes))
+        return fail(error, PLIM_OVER_DISK, "spilling and paging take %llu bytes of disk; %llu are left",
+                    (unsigned long long)bytes, (unsigned long long)scratch_disk_left(disk));
     machine->disk = disk;
-    plim_status status =
-        transfer_file_open(&machine->scratch, machine->budget, disk->folder, bytes, program->transfer_count, error);
-    if (status == PLIM_OK)
-        status = probe_disk(machine, error);
-    return status == PLIM_IO
-               ? hint(error, status, "--scratch names another folder, plan: {spill: never, page: never} does without")
-               : status;
+    return transfer_file_open(&machine->scratch, machine->budget, disk->folder, bytes, program->transfer_count, error);
 }
 
 plim_status machine_open(struct machine *machine, struct program *program, struct budget *budget,
@@ -508,6 +473,33 @@ plim_status machine_open(struct machine *machine, struct program *program, struc
     if (backend->thread_start)
         backend->thread_start(); /* the caller is worker 0 */
     *machine = opened;
+    return PLIM_OK;
+}
+
+/* One way of the probe, as transfer 0. */
+static plim_status probe_once(struct machine *machine, bool out, uint64_t bytes, plim_error *error)
+{
+    uint8_t *arena = (uint8_t *)round_up((uintptr_t)machine->tensor_arena, TRANSFER_ALIGNMENT);
+    TRY(out ? transfer_out(machine->scratch, 0, 0, arena, bytes, error)
+            : transfer_in(machine->scratch, 0, 0, arena, bytes, error));
+    return transfer_wait(machine->scratch, 0, error);
+}
+
+#define PROBE_BYTES ((uint64_t)8 << 20)
+
+/* The first write finds blocks that the file system has allocated only, which takes longer. */
+plim_status machine_probe_disk(struct machine *machine, plim_error *error)
+{
+    if (!machine->scratch)
+        return PLIM_OK;
+    uint64_t bytes = min_u64(min_u64(PROBE_BYTES, machine->program->scratch_file_bytes),
+                             machine->program->tensor_arena_bytes - TRANSFER_ALIGNMENT);
+    bytes -= bytes % TRANSFER_ALIGNMENT;
+    TRY(probe_once(machine, true, bytes, error));
+    uint64_t begin_ns = clock_ns();
+    TRY(probe_once(machine, true, bytes, error));
+    TRY(probe_once(machine, false, bytes, error));
+    machine->disk_bytes = 2 * (double)bytes / ((double)(clock_ns() - begin_ns + 1) * 1e-9);
     return PLIM_OK;
 }
 

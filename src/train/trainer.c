@@ -594,15 +594,12 @@ static plim_status finish(struct run *run, plim_status status, plim_end *end, pl
     return status;
 }
 
-/* For the next plan of the job. Returns the status of the run, which fails where a disk that is full may have cost more
-   than this. */
-static plim_status keep_times(struct trainer *trainer, plim_status status, plim_error *error)
+/* For the next plan of the job. All that matters is on the disk already. */
+static void keep_times(struct trainer *trainer)
 {
-    plim_error unwritten = {0};
-    plim_status written = calibration_write(&trainer->machine, trainer->options.checkpoint_folder, &unwritten);
-    if (written != PLIM_OK && error)
-        *error = unwritten;
-    return written == PLIM_OK ? status : written;
+    plim_error error = {0};
+    if (calibration_write(&trainer->machine, trainer->options.checkpoint_folder, &error) != PLIM_OK)
+        trainer_tell(trainer, "what the steps took was not kept: %s: %s", error.where, error.message);
 }
 
 /* Data that cannot be opened, or a first batch that cannot be read: there is nothing to go on from. */
@@ -625,7 +622,7 @@ plim_status trainer_run(struct trainer *trainer, plim_listener *listener, void *
     if (status == PLIM_OK && trainer->options.save_weights)
         status = weights_save(trainer->options.save_weights, &trainer->machine, error);
     if (run.checkpointed && (status == PLIM_OK || status == PLIM_INTERRUPTED))
-        status = keep_times(trainer, status, error);
+        keep_times(trainer);
     bool started = run.steps > 0 || status == PLIM_OK || status == PLIM_INTERRUPTED;
     if (started)
         checkpoint_folder_close(&trainer->checkpoints);

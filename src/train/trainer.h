@@ -30,6 +30,8 @@ struct machine {
    program with transfers on the disk; `disk` may be NULL for others. */
 plim_status machine_open(struct machine *machine, struct program *program, struct budget *budget,
                          struct scratch_disk *disk, plim_error *error);
+/* How fast the disk is, for calibrations: before anything lies in the arena or in the scratch file. */
+plim_status machine_probe_disk(struct machine *machine, plim_error *error);
 void machine_close(struct machine *machine);
 /* Runs every instruction of the phase on this batch. batch->count must be the batch size of the graph, or the size of
    the last batch that the plan was made for. Allocates nothing. After an error weights and states are in between two

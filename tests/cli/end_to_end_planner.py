@@ -305,6 +305,29 @@ class Planner(unittest.TestCase):
             plan = self.plan(path, budget)
             self.assertEqual((plan["calibrated"], plan["techniques"]), (False, first["plan"]["techniques"]), text[:60])
 
+    def test_what_a_run_says_takes_no_memory(self):
+        """Whatever it says: where the job has run it goes on, in the smallest budget too."""
+        for name in ("residual", "wide", "skips", "small"):
+            path = self.job(name, epochs=1, checkpoint="{every: 100}")
+            again = self.job(name, "again.yaml", epochs=2, checkpoint="{every: 100}")
+            smallest = self.plan(path, "auto")["smallest_budget_bytes"]
+            self.run_plim("train", self.job(name, "long.yaml", epochs=2, checkpoint="{every: 100}"), "--memory", smallest, "--checkpoint", "kept")
+            with open(os.path.join(self.folder.name, "kept", "calibration.json")) as f:
+                told = json.load(f)
+            self.run_plim("train", path, "--memory", smallest, "--checkpoint", "kept")
+            for conv, disk in ((1, told["disk_bytes"]), (20, 1e6), (0.05, 1e10), (1, 0)):
+                ops = [[op, layer, (conv if "conv" in op or "matmul" in op else 1) * seconds, nominal] for op, layer, seconds, nominal in told["ops"]]
+                folder = os.path.join(self.folder.name, f"kept-{name}-{conv}-{disk}")
+                shutil.copytree(os.path.join(self.folder.name, "kept"), folder)
+                with open(os.path.join(folder, "calibration.json"), "w") as f:
+                    json.dump({**told, "disk_bytes": disk, "ops": ops}, f)
+                end = self.run_plim("train", again, "--memory", smallest, "--resume", "--checkpoint", folder)
+                self.assertTrue(end["plan"]["calibrated"])
+                self.check_peak(end["end"], smallest)
+                times = [point["relative_time"] for point in end["plan"]["frontier"]]
+                self.assertEqual(times[1:], sorted(times[1:]))
+            shutil.rmtree(os.path.join(self.folder.name, "kept"))
+
     def test_unknown_techniques_are_refused(self):
         path = self.job("residual")
         for rule, told in (("allways", "unknown word 'allways'"), ("[]", "expected a word or a list"), ("{conv2d: 1}", "expected a word or a list"),

@@ -69,6 +69,8 @@ bool file_folder_in_memory(const char *folder);
 /* How many more bytes a file in this folder may have, as far as the system tells: the disk's free bytes, and the limit
    of the process on the size of files. UINT64_MAX where it does not tell. */
 uint64_t file_room(const char *folder);
+/* *why: what stands against a scratch file in this folder; NULL: nothing does. A folder in memory is no gain. */
+plim_status file_probe_scratch(const char **why, struct budget *budget, const char *folder, plim_error *error);
 /* Takes so many bytes of the disk under this folder for a moment: what is
    missing later is reported now. Where the file system cannot tell, it is PLIM_OK. */
 plim_status file_prove_room(struct budget *budget, const char *folder, uint64_t bytes, plim_error *error);

@@ -80,6 +80,18 @@ plim_status file_check_target(const char *path, plim_error *error)
     return PLIM_OK;
 }
 
+plim_status file_probe_scratch(const char **why, struct budget *budget, const char *folder, plim_error *error)
+{
+    struct file *file;
+    plim_status status = file_open(&file, budget, folder, FILE_SCRATCH, error);
+    *why = status == PLIM_IO ? "no scratch file can be made there" : NULL;
+    if (status != PLIM_OK)
+        return status == PLIM_IO ? PLIM_OK : status;
+    *why = file_in_memory(file) ? "it is in memory" : NULL;
+    file_close(file);
+    return PLIM_OK;
+}
+
 plim_status file_rename(const char *from, const char *to, plim_error *error)
 {
     if (file_faulted(FAULT_RENAME) || rename(from, to) != 0)

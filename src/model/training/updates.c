@@ -15,8 +15,10 @@ struct tensor *optimizer_add_state(const struct update_step *step, struct graph 
     if (!full)
         return graph_refused(graph, 0);
     struct tensor *state = graph_state(graph, full, w->type, shape);
-    if (state)
-        state->initial = initial;
+    if (!state)
+        return NULL;
+    state->initial = initial;
+    state->of_update = true;
     return state;
 }
 

@@ -345,6 +345,55 @@ plim_status frontier_find(struct frontier *out, const struct program *program, c
     return PLIM_OK;
 }
 
+static void choose_point(struct step_choice *values, const struct step_model *model, const struct frontier_point *point)
+{
+    size_t tensors = (size_t)model->graph->tensor_count;
+    memset(values->dropped, 0, tensors * sizeof *values->dropped);
+    memset(values->spilled, 0, tensors * sizeof *values->spilled);
+    memset(values->waits, 0, tensors * sizeof *values->waits);
+    for (int d = 0; d < point->dropped_count; d++)
+        values->dropped[point->dropped[d]] = true;
+    for (int s = 0; s < point->spilled_count; s++) {
+        values->spilled[point->spilled[s].tensor] = true;
+        values->waits[point->spilled[s].tensor] = point->spilled[s].waits;
+    }
+}
+
+/* Takes away points that are slower than a smaller one. */
+static void prune_points(struct frontier *frontier)
+{
+    int last = frontier->count - 1, kept = last;
+    double fastest = frontier->point[last].relative_time;
+    for (int k = last - 1; k >= 0; k--)
+        if (k == 0 || frontier->point[k].relative_time < fastest) {
+            fastest = frontier->point[k].relative_time;
+            frontier->point[--kept] = frontier->point[k]; /* k is at most `kept`: nothing is lost */
+        }
+    frontier->count -= kept;
+    memmove(frontier->point, &frontier->point[kept], (size_t)frontier->count * sizeof *frontier->point);
+}
+
+/* NEEDSWORK: on a disk that is much slower than the nominal one, points without it are missing: the search has left them
+   out as slower. */
+plim_status frontier_retime(struct frontier *frontier, const struct program *program,
+                            const struct technique_rules *rules, const struct op_costs *costs, plim_error *error)
+{
+    struct arena work;
+    struct points p;
+    struct step_freedom freedom = freedom_of(rules);
+    freedom.costs = costs;
+    arena_init(&work, program->arena.budget, TAG_PLANNER);
+    plim_status status = points_init(&p, program, rules, freedom, &work, &work, error);
+    for (int k = 1; k < frontier->count && status == PLIM_OK; k++) {
+        choose_point(&p.choice.values, &p.model, &frontier->point[k]);
+        frontier->point[k].relative_time = step_model_try(&p.model, &p.choice.values).seconds / p.model.seconds;
+    }
+    arena_release(&work);
+    if (status == PLIM_OK)
+        prune_points(frontier);
+    return status;
+}
+
 plim_status frontier_reach(struct frontier_point *out, const struct program *program,
                            const struct technique_rules *rules, uint64_t limit, struct arena *tables, plim_error *error)
 {

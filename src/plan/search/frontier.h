@@ -70,6 +70,11 @@ struct frontier {
    and where nothing is allowed there is one. */
 plim_status frontier_find(struct frontier *out, const struct program *program, const struct technique_rules *rules,
                           struct arena *tables, plim_error *error);
+/* Times of the points by what an earlier run took; which points there are does not depend on that, but for those that
+   turn out to be slower than a smaller one: they go. `program` is that of the first point, which changes nothing; the
+   first and the last stay. */
+plim_status frontier_retime(struct frontier *frontier, const struct program *program,
+                            const struct technique_rules *rules, const struct op_costs *costs, plim_error *error);
 /* One search: a point that holds at most `limit` bytes, or that of the rules; a point that changes nothing if none was
    found. */
 plim_status frontier_reach(struct frontier_point *out, const struct program *program,

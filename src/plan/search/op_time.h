@@ -1,7 +1,7 @@
 /* op_time.h - about how long a node takes, for choices between time and memory.
 
-   A function of op, attributes and shapes, times what this machine took for that node in an earlier run of the job
-   (train/calibration.c), if there was one: so plans repeat until the job has run again. */
+   A function of op, attributes and shapes; given what an earlier run of the job took (train/calibration.c), times what
+   it took for that node. */
 #ifndef PLAN_SEARCH_OP_TIME_H
 #define PLAN_SEARCH_OP_TIME_H
 

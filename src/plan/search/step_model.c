@@ -170,7 +170,7 @@ static bool has_averages(const struct graph *graph)
 static bool may_page(const struct step_model *model, const struct tensor *tensor, bool averages)
 {
     bool weight = tensor->kind == KIND_WEIGHT;
-    bool state = tensor->kind == KIND_STATE && strncmp(tensor->name, "optimizer/", strlen("optimizer/")) == 0;
+    bool state = tensor->kind == KIND_STATE && tensor->of_update;
     if (!(weight || state) || averages || !model->freedom.disk_bytes || tensor_bytes(tensor) < LEAST_PAGED_BYTES)
         return false;
     return model->freedom.may_page[weight ? PAGE_WEIGHTS : PAGE_STATES];
@@ -454,7 +454,7 @@ plim_status step_model_make(struct step_model *out, const struct program *progra
                             struct arena *work, plim_error *error)
 {
     const struct phase *phase = &program->phase[PHASE_TRAIN];
-    struct step_model model = {.graph = phase->graph, .costs = program->costs, .freedom = freedom};
+    struct step_model model = {.graph = phase->graph, .costs = freedom.costs, .freedom = freedom};
     int *slot = NULL;
     TRY(retention_find(&model.retention, phase->graph, work, error));
     TRY(find_slots(&slot, phase, work, error));

@@ -65,8 +65,9 @@ struct step_cost {
 /* What the model may choose from. */
 struct step_freedom {
     bool may_drop, may_spill;
-    bool may_page[2], pages[2]; /* weights, states; those that are paged in any case */
-    uint64_t disk_bytes;        /* that the disk has room for */
+    bool may_page[2], pages[2];   /* weights, states; those that are paged in any case */
+    uint64_t disk_bytes;          /* that the disk has room for */
+    const struct op_costs *costs; /* op_time.h; NULL: of the nominal machine */
 };
 enum { PAGE_WEIGHTS, PAGE_STATES };
 /* Whether anything may lie on the disk. */
@@ -105,7 +106,7 @@ struct step_model {
 };
 #define NEVER INT32_MAX
 
-/* Of the program's training step. The tables are in `work`. */
+/* Of the program's training step. The tables are in `work`. Times are by `freedom.costs`. */
 plim_status step_model_make(struct step_model *out, const struct program *program, struct step_freedom freedom,
                             struct arena *work, plim_error *error);
 /* Bytes of all weights and states that may be paged. */
