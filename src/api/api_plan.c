@@ -10,14 +10,14 @@
 #include "plan/search/frontier.h"
 
 #define SAVE_BUFFER_BYTES ((uint64_t)64 * 1024)
-#define MODEL_SLACK       0.12 /* the model of a step knows packing and slice buffers only roughly */
 
 struct refusal {
     uint64_t least;  /* what the smallest of the programs that were made needs */
     const char *why; /* what stands against the disk, or NULL */
 };
 
-uint64_t api_plan_needs(const struct plim_program *program)
+/* Bytes of the budget that the plan needs when its machine is opened, with all that is taken now. */
+static uint64_t needs_of(const struct plim_program *program)
 {
     const struct program *plan = program->plan;
     uint64_t needs = add_most(budget_usage(program->budget).now, plan->tensor_arena_bytes);
@@ -28,7 +28,7 @@ uint64_t api_plan_needs(const struct plim_program *program)
 
 static bool fits(const struct plim_program *program)
 {
-    return api_plan_needs(program) <= budget_usage(program->budget).limit;
+    return needs_of(program) <= budget_usage(program->budget).limit;
 }
 
 static plim_status make(struct plim_program *program, const struct frontier_point *point, plim_error *error)
@@ -83,7 +83,7 @@ static bool is_worth_a_try(const struct plim_program *program, const struct fron
     return k == frontier->count - 1 || (double)needs - freed <= limit;
 }
 
-/* Sets what->least. The frontier's tables are given back before the machine is opened. */
+/* The fastest point that fits. Sets what->least. */
 static plim_status try_points(struct refusal *what, struct plim_program *program, const struct frontier *frontier,
                               plim_error *error)
 {
@@ -92,7 +92,7 @@ static plim_status try_points(struct refusal *what, struct plim_program *program
         if (!is_worth_a_try(program, frontier, k, needs))
             continue;
         TRY(make_again(program, &frontier->point[k], error));
-        what->least = min_u64(what->least, api_plan_needs(program));
+        what->least = min_u64(what->least, needs_of(program));
     }
     return PLIM_OK;
 }
@@ -129,7 +129,7 @@ plim_status api_plan_make(struct plim_program *program, plim_error *error)
     TRY(backend_standard()->open(&program->backend, program->budget, error));
     backend_threads(program->backend, program->threads);
     TRY(make(program, &(struct frontier_point){0}, error));
-    struct refusal what = {.least = api_plan_needs(program)};
+    struct refusal what = {.least = needs_of(program)};
     if (!fits(program))
         TRY(make_smaller(&what, program, error));
     return fits(program) ? PLIM_OK : refuse(program, &what, error);

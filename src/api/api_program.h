@@ -25,7 +25,5 @@ struct plim_program {
 /* api_plan.c: opens the backend and makes program->plan: the fastest that fits into the budget, or PLIM_OVER_BUDGET with
    what the smallest takes. On failure the caller releases what there is. */
 plim_status api_plan_make(struct plim_program *program, plim_error *error);
-/* Bytes of the budget that the plan needs when its machine is opened, with all that is taken now. */
-uint64_t api_plan_needs(const struct plim_program *program);
 
 #endif

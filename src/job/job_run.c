@@ -39,6 +39,7 @@ static plim_status open_trainer(struct trainer *trainer, struct plim_job *job, p
     plim_status status = open_machine(&trainer->machine, job, error);
     if (status == PLIM_OK) {
         unsigned mode = floats_enter();
+        trainer->machine.disk_bytes = job->plan.disk_bytes; /* a run that moves nothing hands it on */
         status = job->options.checkpoint_folder ? machine_probe_disk(&trainer->machine, error) : PLIM_OK;
         if (status == PLIM_OK)
             status = trainer_initialize(trainer, error);

@@ -11,6 +11,7 @@
 #include "base/numbers/checked.h"
 #include "base/numbers/minmax.h"
 #include "base/threads/workers.h"
+#include "plan/search/op_time.h"
 
 #define KIB           ((uint64_t)1024)
 #define ONEDNN_MARGIN (384 * KIB) /* code of oneDNN that the first step touches, after the measurement */
@@ -39,6 +40,7 @@ void plan_release(struct plan *plan)
     plan->frontier = (struct frontier){0};
     plan->point = 0;
     plan->retimed = false;
+    plan->disk_bytes = 0;
     if (plan->backend)
         plan->backend->type->close(plan->backend);
     plan->backend = NULL;
@@ -249,6 +251,7 @@ plim_status plan_retime(struct plan *plan, const struct op_costs *costs, plim_er
     if (frontier->count > 1 && !frontier_point_changes(&frontier->point[0]))
         TRY(frontier_retime(frontier, plan->program, &plan->workload.rules, costs, error));
     plan->retimed = true;
+    plan->disk_bytes = costs->disk_bytes;
     return PLIM_OK;
 }
 
@@ -256,9 +259,6 @@ bool plan_has_next(const struct plan *plan)
 {
     return !plan->fits && !plan->backend->missing_bytes && plan->point + 1 < plan->frontier.count;
 }
-
-/* The model knows packing, slice buffers and what chains take in only roughly. */
-#define MODEL_SLACK 0.12
 
 /* Whether the point could fit, by the model. */
 static bool is_in_reach(const struct plan *plan, int point)

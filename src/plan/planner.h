@@ -79,9 +79,10 @@ struct plan {
     struct plan_figures figures;
     struct frontier frontier; /* its tables are in frontier_tables */
     struct arena frontier_tables;
-    int point;     /* of the frontier: what the program drops */
-    bool retimed;  /* times of the frontier are by what an earlier run took */
-    uint64_t cost; /* program_cost, and all that is allocated once the program is made */
+    int point;         /* of the frontier: what the program drops */
+    bool retimed;      /* times of the frontier are by what an earlier run took */
+    double disk_bytes; /* a second, as that run measured it; 0: none has */
+    uint64_t cost;     /* program_cost, and all that is allocated once the program is made */
     struct process_memory process;
     struct prediction prediction; /* of the last plan_predict */
     uint64_t least_peak;          /* the peak with the least that the data can do with */

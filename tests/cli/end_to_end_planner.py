@@ -298,6 +298,11 @@ class Planner(unittest.TestCase):
             self.assertEqual([p["relative_time"] for p in plan["frontier"]], [p["relative_time"] for p in plans[0]["frontier"]])
         self.assertNotEqual([p["relative_time"] for p in plans[0]["frontier"]], [p["relative_time"] for p in nominal["frontier"]])
         self.assertEqual(first["end"]["weights_digest"], second["end"]["weights_digest"])
+        with open(kept) as f:
+            rate = json.load(f)["disk_bytes"]
+        self.assertEqual(self.run_plim("train", path, "--memory", "auto")["plan"]["spill_bytes"], 0)
+        with open(kept) as f:
+            self.assertEqual(json.load(f)["disk_bytes"], rate)  # a run that moves nothing hands it on
         self.assertFalse(self.run_plim("plan", path, "--threads", 1)["plan"]["calibrated"])
         for text in ("", "{", "[]", '{"format": "plimsoll calibration 2"}', '{"ops": [["a", "b", 1, 0]]}', json.dumps(told) + "x", json.dumps(told).replace("avx", "neon")):
             with open(kept, "w") as f:

@@ -10,6 +10,8 @@
 #define MOST_FOUND  24               /* points of one search */
 #define MOST_POINTS (2 * MOST_FOUND) /* without the disk, and with it */
 
+#define MODEL_SLACK 0.12 /* the model knows packing, slice buffers and what chains take in only roughly */
+
 /* Which values may be dropped: a choice of the user's. */
 enum recompute {
     RECOMPUTE_AUTO,   /* any; as few as the budget demands */
