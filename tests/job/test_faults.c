@@ -31,6 +31,7 @@
 #include "base/numbers/count.h"
 #include "base/threads/clock.h"
 #include "base/threads/workers.h"
+#include "folder_entries.h"
 #include "plimsoll.h"
 
 #define ELEMENTS    20
@@ -240,17 +241,6 @@ static void leftover(char name[PATH_BYTES])
     name[0] = '\0';
     each_file(".", find_leftover, name);
     each_file("job.plim", find_leftover, name);
-}
-
-static int entries(const char *path)
-{
-    int count = 0;
-    DIR *dir = opendir(path);
-    assert_non_null(dir);
-    while (readdir(dir))
-        count++;
-    closedir(dir);
-    return count;
 }
 
 /* ---- one run ----------------------------------------------------------- */

@@ -1,6 +1,5 @@
 /* test_plan_views.c - the plot and the page of a plan: a call that fails while one is written is an error, leaves no
    file, no part of one and no open descriptor, and does not spoil the job. */
-#include <dirent.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,6 +14,7 @@
 
 #include "base/fault.h"
 #include "base/numbers/count.h"
+#include "folder_entries.h"
 #include "plimsoll.h"
 
 #define MOST_FAULTS 5000 /* a sweep that does not end is an error */
@@ -46,17 +46,6 @@ static int tear_down(void **state)
     unlink(view_path);
     unlink(job_path);
     return rmdir(folder);
-}
-
-static int entries(const char *path)
-{
-    int count = 0;
-    DIR *dir = opendir(path);
-    assert_non_null(dir);
-    while (readdir(dir))
-        count++;
-    closedir(dir);
-    return count;
 }
 
 static long file_bytes(void)
