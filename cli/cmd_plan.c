@@ -11,7 +11,7 @@ static plim_status write_views(plim_job *job, const struct arguments *arguments,
 }
 
 /* The plan's own error is the one that counts; that of a file is said besides. */
-static plim_status both(plim_status plan, plim_status views, const plim_error *of_views, plim_error *error)
+static plim_status either_status(plim_status plan, plim_status views, const plim_error *of_views, plim_error *error)
 {
     if (views == PLIM_OK || views == plan)
         return plan;
@@ -42,7 +42,7 @@ static plim_status plan(struct arguments *arguments, struct reports *reports, pl
               arguments->json ? stderr : stdout); /* reports leave a plan that does not fit to the error */
     fflush(stdout);
     plim_job_close(job);
-    return both(status, views, &of_views, error);
+    return either_status(status, views, &of_views, error);
 }
 
 const struct command command_plan = {
